@@ -1,10 +1,10 @@
 import { type Context, type Handler, Hono, type MiddlewareHandler } from 'hono';
 import { GatewayError } from './core/errors.ts';
 import { noMetrics } from './core/metrics.ts';
-import { andThen, type MakeOpener } from './core/runtime.ts';
+import { whenDone, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
-import { overviewsIn } from './gateway/overviews.ts';
+import { overviewsIn } from './gateway/overview.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { beginRequest } from './middleware/begin.ts';
 import { limitBody } from './middleware/body.ts';
@@ -135,14 +135,14 @@ function handlerOf(route: Handled, tools: MountTools): Handler<Env> {
   const { cors } = tools;
   const sessions = route.takesCredential ? tools.sessions : undefined;
   const inSession = (c: Context<Env, string>, request: ClientRequest) =>
-    andThen(sessions?.enter(request), () =>
-      andThen(route.handle(c), (response) => sessions?.renew(request, response) ?? response),
+    whenDone(sessions?.enter(request), () =>
+      whenDone(route.handle(c), (response) => sessions?.renew(request, response) ?? response),
     );
   return (c: Context<Env, string>) => {
     const request = beginRequest(c, route, tools);
     const answer = cors?.preflight(c) ?? (sessions ? inSession(c, request) : route.handle(c));
     // What throws is ended by `problem`.
-    return andThen(answer, (response) => {
+    return whenDone(answer, (response) => {
       endRequest(request, response.status);
       return response;
     });

@@ -1,7 +1,7 @@
 import type { Hono, MiddlewareHandler } from 'hono';
 import { createParts, type Deps } from './app.ts';
 import { type Config, type ConfigProblem, type ParsedConfig, parseConfig, type Variables } from './config.ts';
-import type { Overview } from './gateway/sections.ts';
+import type { Overview } from './gateway/overview.ts';
 import type { HostEnv } from './middleware/calls.ts';
 import type { Env } from './middleware/request.ts';
 import type { Operation } from './upstream/operation.ts';

@@ -1,7 +1,7 @@
 import type { Abortable } from '../core/abortable.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
-import { BEHIND, beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
+import { BACKGROUND, beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
 import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/port.ts';
 import type { OperationInput, Read, RequestContext, UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
@@ -67,21 +67,21 @@ export class ReadThrough {
   async read(read: Read, reader: Reader, leg?: string): Promise<Reading> {
     const { policyOf, calls, clock } = this.#options;
     const { context } = reader;
-    const { wants } = context;
+    const { cacheMode } = context;
     const key = reader.keyOf(read);
     const asked = reader.snapshot.lookup(key);
     const found = asked instanceof Promise ? await during(clock, { context, leg }, 'store', asked) : asked;
     const policy = policyOf(read.operation);
     const { entry } = found;
     // Neither answered from the cache nor put in it.
-    if (wants === 'no-store')
+    if (cacheMode === 'no-store')
       return this.#ask(
         { read, reader, key, policy: undefined, found: { ...found, entry: undefined }, leg, context },
         'request',
       );
     const lookup: Lookup = { read, reader, key, policy, found, leg, context };
     if (!policy) return this.#ask(lookup, 'bypass');
-    if (wants === 'no-cache') return this.#ask(lookup, 'request');
+    if (cacheMode === 'no-cache') return this.#ask(lookup, 'request');
     if (!entry) return this.#ask(lookup, 'miss');
     const freshMs = freshMsOf(entry, policy, clock.now());
     const isGood = freshMs > 0 || isWithin(policy.stale, freshMs);
@@ -89,7 +89,7 @@ export class ReadThrough {
     if (!isGood && !isInPlace) return this.#ask(lookup, 'stale');
     // Refreshed in the background; no request waits for it or can cancel it.
     if (freshMs <= 0) {
-      const behind = { ...lookup, leg: BEHIND };
+      const behind = { ...lookup, leg: BACKGROUND };
       void this.#join(behind, { start: (abortable) => this.#fetch(behind, abortable) });
     }
     const failed = freshMs > 0 ? undefined : this.#failed.get(entry);
@@ -127,7 +127,7 @@ export class ReadThrough {
 
   /** The copy that was found, unless a write or a refusal has invalidated it since, or it has expired. */
   #olderCopy({ policy, reader, found: { entry } }: Lookup, { error, holds }: Failed): Reading | undefined {
-    if (!policy || !entry || !holds || reader.context.wants === 'no-cache' || !isFailure(error)) return undefined;
+    if (!policy || !entry || !holds || reader.context.cacheMode === 'no-cache' || !isFailure(error)) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#options.clock.now());
     const isUsable = isWithin(Math.max(policy.stale, policy.onError), freshMs);
     if (!isUsable) return undefined;
@@ -136,10 +136,10 @@ export class ReadThrough {
 
   /** `no-cache` joins no ordinary call, which may have been sent before it; `no-store` none at all. */
   #join({ key, found, context }: Lookup, how: Pick<Joining, 'start' | 'onJoined' | 'waiter'>): Promise<Result> {
-    const { wants, waitUntil } = context;
+    const { cacheMode, waitUntil } = context;
     // The version is part of it, so that a read after a write never joins a call from before the write.
-    const flight = wants === 'no-store' ? crypto.randomUUID() : `${key.account} ${found.version} ${key.key}`;
-    return this.#flights.join(flight, { ...how, by: context, isAnew: wants === 'no-cache', waitUntil });
+    const flight = cacheMode === 'no-store' ? crypto.randomUUID() : `${key.account} ${found.version} ${key.key}`;
+    return this.#flights.join(flight, { ...how, by: context, force: cacheMode === 'no-cache', waitUntil });
   }
 
   async #fetch(lookup: Lookup, abortable: Abortable): Promise<Result> {

@@ -93,7 +93,7 @@ export class Reader {
   /** The answer from a fresh copy, without waiting; undefined if there is none, or the request wants none. */
   fresh(read: Read): Reading | undefined {
     const { clock, policyOf } = this.#options;
-    const policy = this.context.wants === 'any' ? policyOf(read.operation) : undefined;
+    const policy = this.context.cacheMode === 'any' ? policyOf(read.operation) : undefined;
     const entry = policy && this.copy(read);
     const freshMs = entry ? freshMsOf(entry, policy, clock.now()) : 0;
     return entry && freshMs > 0 ? readingOf(entry, freshMs, this.#options) : undefined;

@@ -6,7 +6,7 @@ interface Flight<T, By> {
   /** This and `abandon` are replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */
   result: Promise<T>;
   waiting: number;
-  readonly isAnew: boolean;
+  readonly force: boolean;
   /** Aborts the work, with the reason of the last waiter that left. */
   abandon: (reason: unknown) => void;
 }
@@ -22,7 +22,7 @@ export interface Joining<T, By> {
   /** Begins the work; called only if there is none to join. */
   readonly start: (abortable: Abortable) => Promise<T>;
   /** Joins only what was begun as new too. Any may join what it begins. */
-  readonly isAnew: boolean;
+  readonly force: boolean;
   /** Aborted when the waiter leaves, which then gets its reason. Absent: the waiter never leaves. */
   readonly waiter?: Abortable | undefined;
   readonly waitUntil: WaitUntil;
@@ -40,11 +40,11 @@ export class SingleFlight<T, By> {
   }
 
   join(key: string, joining: Joining<T, By>): Promise<T> {
-    const { isAnew, waiter, waitUntil } = joining;
+    const { force, waiter, waitUntil } = joining;
     // A waiter that has left already begins nothing.
     if (waiter?.isAborted) return Promise.reject(waiter.reason);
     const equal = this.#flights.get(key);
-    const joined = equal && (equal.isAnew || !isAnew) ? equal : undefined;
+    const joined = equal && (equal.force || !force) ? equal : undefined;
     if (joined?.by) joining.onJoined?.(joined.by);
     const flight = joined ?? this.#start(key, joining);
     flight.waiting++;
@@ -64,7 +64,7 @@ export class SingleFlight<T, By> {
     });
   }
 
-  #start(key: string, { by, start, isAnew, waitUntil }: Joining<T, By>): Flight<T, By> {
+  #start(key: string, { by, start, force, waitUntil }: Joining<T, By>): Flight<T, By> {
     const abortable = new Abortable();
     // On Workers a request may not abort what another one has begun. Through a promise, this runs in the
     // request that began the work.
@@ -80,7 +80,7 @@ export class SingleFlight<T, By> {
       remove();
       abandoned.resolve(reason);
     };
-    const flight: Flight<T, By> = { by, result: start(abortable), waiting: 0, isAnew, abandon };
+    const flight: Flight<T, By> = { by, result: start(abortable), waiting: 0, force, abandon };
     this.#flights.set(key, flight);
     waitUntil(flight.result.then(remove, remove)); // removed before any waiter continues
     return flight;

@@ -17,11 +17,11 @@ export interface Digest {
   /** `portico-` and 12 characters: names the gateway in `Via`. On Node the same for all instances with these secrets. */
   readonly gatewayId: string;
   /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */
-  account(credential: string): Soon<string>;
+  account(credential: string): MaybePromise<string>;
   /** Keyed hash of a client's address, for logs. */
-  address(address: string): Soon<string>;
+  address(address: string): MaybePromise<string>;
   /** Hash of a body, for a strong ETag. */
-  body(text: string): Soon<string>;
+  body(text: string): MaybePromise<string>;
 }
 
 /** Makes what opens sealed values (base64url) without waiting, for one purpose; undefined for what was not sealed for it. */
@@ -31,10 +31,10 @@ export type MakeOpener = (
 ) => (additionalData: string, value: string) => string | undefined;
 
 /** A value, or a promise of one that is not there yet. What is there costs neither a promise nor a turn. */
-export type Soon<T> = T | Promise<T>;
+export type MaybePromise<T> = T | Promise<T>;
 
 /** Goes on with the value, at once if it is there. */
-export function andThen<T, U>(value: Soon<T>, next: (value: T) => Soon<U>): Soon<U> {
+export function whenDone<T, U>(value: MaybePromise<T>, next: (value: T) => MaybePromise<U>): MaybePromise<U> {
   return value instanceof Promise ? value.then(next) : next(value);
 }
 

@@ -14,7 +14,7 @@ export const CALL_OUTCOMES = ['good', 'refused', 'failed', 'abandoned'] as const
 export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
 /** The leg of what goes on behind an answer, such as the refresh of a stale copy: the request has not waited for it. */
-export const BEHIND = '(behind)';
+export const BACKGROUND = '(background)';
 
 /** What a timeline is of. */
 export interface Timed {
@@ -158,7 +158,7 @@ export function legsOf(
 
 /** What the request itself has waited for. */
 export const waitsIn = <W extends Wait>(phases: readonly W[]): readonly W[] =>
-  phases.some(({ leg }) => leg === BEHIND) ? phases.filter(({ leg }) => leg !== BEHIND) : phases;
+  phases.some(({ leg }) => leg === BACKGROUND) ? phases.filter(({ leg }) => leg !== BACKGROUND) : phases;
 
 /** Milliseconds in which nothing was waited for. */
 export const ownMsOf = (waits: readonly Wait[], from: number, until: number): number =>

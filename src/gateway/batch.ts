@@ -1,6 +1,6 @@
 import type { Reader, Reading } from '../cache/reader.ts';
 import { GatewayError, type Problem } from '../core/errors.ts';
-import type { Clock, Soon } from '../core/runtime.ts';
+import type { Clock, MaybePromise } from '../core/runtime.ts';
 import { beginPhase } from '../core/timeline.ts';
 import { isAddress } from '../store/port.ts';
 import type { Read } from '../upstream/call.ts';
@@ -83,7 +83,7 @@ function outcomesOf(
     if (begunAt < clock.now()) beginPhase(reader.context, 'joined', begunAt, leg).end = clock.now();
     return gateway.read(read, reader, leg);
   };
-  const readings = new Map<Read, Soon<Reading>>();
+  const readings = new Map<Read, MaybePromise<Reading>>();
   const outcomeOf = async ({ read }: BatchItem, at: number): Promise<ReadOutcome> => {
     if (read instanceof GatewayError) return read;
     try {

@@ -1,191 +1,261 @@
 import type { Reader, Reading } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
-import { andThen, type Clock, type Soon } from '../core/runtime.ts';
+import { whenDone, type Clock, type MaybePromise } from '../core/runtime.ts';
 import { during } from '../core/timeline.ts';
+import type { Entry } from '../store/port.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { computedOf } from './computed.ts';
-import { type GoodLeg, isBad, isGood, isRefusal, type Leg } from './leg.ts';
-import type { Link, Part } from './plan.ts';
-import { COMPUTED, type Overview } from './sections.ts';
+import { COMPUTED } from './overview.ts';
+import { type Composition, type DependsOn, itemRead, type SectionRead } from './plan.ts';
 
-/** What a client wants of an overview. */
-export interface Composition {
-  readonly overview: Overview;
-  /** Sections asked for, in the overview's order; what is computed is the last. */
-  readonly wanted: readonly string[];
-  /** Those that are read, and what they depend on. */
-  readonly parts: readonly Part[];
-  /** Any failed section fails the whole (`Prefer: handling=strict`, RFC 7240). */
-  readonly strict: boolean;
+/** A section as it is answered, in the terms of `meta.sections`. */
+export interface SectionResult {
+  readonly name: string;
+  readonly state: 'fresh' | 'stale' | 'failed' | 'skipped' | 'not_applicable';
+  /** JSON, value for value the upstream's; undefined where there is no data. */
+  readonly text: string | undefined;
+  /** The copy or the answer that it is, or is a part of. */
+  readonly entry: Entry | undefined;
+  /** Whether copies of it may be kept at all. */
+  readonly isCacheable: boolean;
+  /** Strong validator of the text, quoted; empty if none has been made yet. */
+  readonly etag: string;
+  /** Seconds since the upstream gave or confirmed it. */
+  readonly age: number;
+  /** Seconds that the copy stays fresh, negative when stale; undefined when the upstream was asked. */
+  readonly ttl: number | undefined;
+  /** Why the upstream did not give a newer one. */
+  readonly code: string | undefined;
+  /** Why it failed, or what it depends on. */
+  readonly error: GatewayError | undefined;
+  /** Milliseconds that it took. */
+  readonly ms: number;
 }
 
+const WITHOUT_DATA = {
+  text: undefined,
+  entry: undefined,
+  isCacheable: true,
+  etag: '',
+  age: 0,
+  ttl: undefined,
+  code: undefined,
+  error: undefined,
+  ms: 0,
+} as const;
+
+/** 401 and 403 refuse the account, not only the section. */
+export const isRefusal = ({ status }: GatewayError): boolean => status === 401 || status === 403;
+
 /** The sections whose failure fails the whole. */
-export function vitalOf({ overview, wanted, strict }: Composition): string[] {
+export function requiredSections({ overview, wanted, strict }: Composition): string[] {
   return wanted.filter((name) => strict || overview.sections[name]?.required);
 }
 
-/**
- * Sections, in order, with those that others depend on; those that no fresh copy answered are under way. A leg rejects
- * only with what fails the whole.
- */
-export type Legs = ReadonlyMap<string, Soon<Leg>>;
-
-interface Composing {
+interface Tools {
   readonly reader: Reader;
   readonly clock: Clock;
   readonly gateway: { read(read: Read, reader: Reader, leg: string): Promise<Reading> };
 }
 
 /**
- * Answers each leg from a fresh copy, or starts it, all at once. A failure that fails the whole aborts the other legs,
- * so that a refused account does not cost four calls.
+ * Answers each section from a fresh copy, or starts its read, all at once: those that are wanted and those that they depend
+ * on, as `composedNames` names them. A result rejects only with what fails the whole.
  */
-export function compose(tools: Composing, composition: Composition): Legs {
-  const part = { ...tools, reader: tools.reader.part() };
-  const legs = new Map<string, Soon<Leg>>();
-  for (const one of composition.parts) {
-    const leg =
-      one.link === undefined
-        ? readLeg(part, one, one.name)
-        : linkedLeg({ ...part, name: one.name }, one.link, legs.get(one.link.base.name));
-    legs.set(one.name, leg instanceof Promise ? vetted(leg, one.name, composition) : leg);
-  }
-  if (composition.wanted.includes(COMPUTED)) {
-    const leg = computedLeg(tools.clock, composition, legs);
-    const isDone = !(leg instanceof Promise) && !isBad(leg);
-    legs.set(COMPUTED, isDone ? leg : vetted(leg, COMPUTED, composition));
-  }
-  for (const leg of legs.values()) if (leg instanceof Promise) leg.catch((error: unknown) => part.reader.giveUp(error));
-  return legs;
-}
+export const compose = (tools: Tools, composition: Composition): MaybePromise<SectionResult>[] => [
+  ...new Composer(tools, composition).results.values(),
+];
 
-/** Rejects where it fails the whole. Where another section's failure has ended it, that one is named. */
-async function vetted(leg: Soon<Leg>, section: string, composition: Composition): Promise<Leg> {
-  const done = await leg;
-  const isFatal = isBad(done) && (isRefusal(done.error) || vitalOf(composition).includes(section));
-  if (isFatal) throw done.error.with({ section: done.error.particulars.section ?? section });
-  return done;
-}
+export const composedNames = ({ reads, wanted }: Composition): string[] => [
+  ...reads.map(({ name }) => name),
+  ...wanted.filter((name) => name === COMPUTED),
+];
 
-/** What is computed of the other sections, at once if they are there. */
-function computedLeg(clock: Clock, { overview, wanted, parts }: Composition, legs: Legs): Soon<Leg> {
-  const inputs = new Map<string, Soon<Leg>>();
-  for (const { name, required } of parts) {
-    const leg = required || wanted.includes(name) ? legs.get(name) : undefined;
-    if (leg) inputs.set(name, leg);
+class Composer {
+  readonly results = new Map<string, MaybePromise<SectionResult>>();
+  readonly #tools: Tools;
+  readonly #reader: Reader;
+  readonly #composition: Composition;
+
+  constructor(tools: Tools, composition: Composition) {
+    this.#tools = tools;
+    this.#reader = tools.reader.part();
+    this.#composition = composition;
+    for (const read of composition.reads) {
+      const { name, dependsOn } = read;
+      this.#add(name, dependsOn ? this.#dependent(read, dependsOn) : this.#read(name, read));
+    }
+    if (composition.wanted.includes(COMPUTED)) this.#add(COMPUTED, this.#computed());
   }
-  return andThen(allOf(inputs), (all) => computedOf(overview, all, clock));
+
+  #add(name: string, result: MaybePromise<SectionResult>): void {
+    if (!(result instanceof Promise) && !result.error) return void this.results.set(name, result);
+    const checked = Promise.resolve(result).then((done) => this.#checked(name, done));
+    // So that a refused account does not cost four calls.
+    checked.catch((error: unknown) => this.#reader.giveUp(error));
+    this.results.set(name, checked);
+  }
+
+  /** @throws GatewayError what fails the whole. Where another section's failure has ended this one, that one is named. */
+  #checked(name: string, result: SectionResult): SectionResult {
+    const { error } = result;
+    if (error && (isRefusal(error) || requiredSections(this.#composition).includes(name)))
+      throw error.with({ section: error.particulars.section ?? name });
+    return result;
+  }
+
+  #read(name: string, read: Read): MaybePromise<SectionResult> {
+    return this.#fresh(name, read) ?? this.#timed(name, () => this.#ask(name, read, this.#reader));
+  }
+
+  #fresh(name: string, read: Read): SectionResult | undefined {
+    const reading = this.#reader.fresh(read);
+    return reading && resultOf(name, reading, this.#reader.context);
+  }
+
+  async #ask(name: string, read: Read, reader: Reader): Promise<SectionResult> {
+    return resultOf(name, await this.#tools.gateway.read(read, reader, name), reader.context);
+  }
+
+  /** Refusals and failures become a result; rejects if the client has left, or with a fault of ours. */
+  async #timed(name: string, make: () => Promise<SectionResult>): Promise<SectionResult> {
+    const { clock } = this.#tools;
+    const startedAt = clock.now();
+    const result = await make().catch((error: unknown): SectionResult => {
+      if (error instanceof GatewayError) return { ...WITHOUT_DATA, name, state: 'failed', error };
+      throw error;
+    });
+    return { ...result, ms: clock.now() - startedAt };
+  }
+
+  /** What another section names, at once if fresh copies say what it is. */
+  #dependent(read: SectionRead, dependsOn: DependsOn): MaybePromise<SectionResult> {
+    const { name } = read;
+    const base = this.results.get(dependsOn.section);
+    if (!base) throw new Error('a section has to come behind what it depends on');
+    if (base instanceof Promise || !base.entry) return this.#waiting(read, dependsOn, base);
+    const id = dependsOn.idIn(base.entry);
+    if (id === undefined) return notApplicable(name);
+    if (!dependsOn.isId(id)) return this.#waiting(read, dependsOn, base);
+    const page = dependsOn.list && this.#fresh(name, dependsOn.list);
+    const item = page && itemIn(page, dependsOn, id);
+    return item ?? this.#fresh(name, itemRead(read, id)) ?? this.#waiting(read, dependsOn, base, page);
+  }
+
+  /**
+   * The page is read at the same time as the section that names the id, unless there is a fresh copy of it; if the item is
+   * not in it, or the page failed, the item is read by its id.
+   */
+  #waiting(
+    read: SectionRead,
+    dependsOn: DependsOn,
+    base: MaybePromise<SectionResult>,
+    freshPage?: SectionResult,
+  ): Promise<SectionResult> {
+    const { name } = read;
+    return this.#timed(name, async () => {
+      const part = this.#reader.part();
+      const reading = freshPage ?? this.#page(name, dependsOn, part);
+      let isRead = false;
+      try {
+        // If the page is refused with 401 or 403, there is no need to wait for the other section.
+        const done = await Promise.race([base, Promise.resolve(reading).then(() => this.#joined(name, base))]);
+        if (done.error) return { ...WITHOUT_DATA, name, state: 'skipped', error: done.error };
+        const id = done.entry && dependsOn.idIn(done.entry);
+        if (id === undefined) return notApplicable(name);
+        if (!dependsOn.isId(id)) throw unusable(`\`${dependsOn.section}\` names no usable id.`);
+        const page = await reading;
+        isRead = true;
+        return (page && itemIn(page, dependsOn, id)) ?? (await this.#read(name, itemRead(read, id)));
+      } finally {
+        if (!isRead) part.giveUp(new Error('the page is no longer needed'));
+      }
+    });
+  }
+
+  /** With a phase of its own, or the section would seem to wait for nothing. */
+  #joined(leg: string, base: MaybePromise<SectionResult>): MaybePromise<SectionResult> {
+    const { clock } = this.#tools;
+    return base instanceof Promise ? during(clock, { context: this.#reader.context, leg }, 'joined', base) : base;
+  }
+
+  /**
+   * Undefined if there is none to look in, if it has failed, or if the last copy of the section that names the id names
+   * none: then it is hardly ever needed.
+   * @throws GatewayError if the account is refused
+   */
+  async #page(name: string, dependsOn: DependsOn, part: Reader): Promise<SectionResult | undefined> {
+    const { list, section } = dependsOn;
+    const base = this.#composition.reads.find((one) => one.name === section);
+    const copy = base && part.copy(base);
+    if (!list || (copy && dependsOn.idIn(copy) === undefined)) return undefined;
+    const page = this.#fresh(name, list) ?? (await this.#timed(name, () => this.#ask(name, list, part)));
+    if (page.error && isRefusal(page.error)) throw page.error;
+    return page.error ? undefined : page;
+  }
+
+  /** What the function of the overview makes of the sections, at once if they are there. */
+  #computed(): MaybePromise<SectionResult> {
+    const { reads, wanted } = this.#composition;
+    const inputs = reads.flatMap(({ name, required }) => {
+      const result = required || wanted.includes(name) ? this.results.get(name) : undefined;
+      return result ? [result] : [];
+    });
+    return whenDone(allOf(inputs), (all) => this.#compute(all));
+  }
+
+  /** Where it throws, or what it gives is no JSON, it has failed. It is not called where a required section has failed. */
+  #compute(inputs: readonly SectionResult[]): SectionResult {
+    const { clock } = this.#tools;
+    const { sections, compute } = this.#composition.overview;
+    const bad = inputs.find(({ name, error }) => sections[name]?.required && error);
+    if (bad) return { ...WITHOUT_DATA, name: COMPUTED, state: 'skipped', error: bad.error };
+    const startedAt = clock.now();
+    const texts = new Map(inputs.map(({ name, text }) => [name, text]));
+    const values = Object.keys(sections).map((name) => [name, JSON.parse(texts.get(name) ?? 'null')] as const);
+    try {
+      const made: unknown = compute?.(Object.fromEntries(values));
+      if (made instanceof Promise) made.catch(() => undefined); // its failure would end the process
+      const text = made instanceof Promise ? undefined : (JSON.stringify(made) as string | undefined);
+      if (text === undefined) throw new TypeError('what is computed is no JSON');
+      return { ...madeOf(inputs.filter((one) => one.text !== undefined)), text, ms: clock.now() - startedAt };
+    } catch (cause) {
+      const error = GatewayError.of('internal_error', { cause });
+      return { ...WITHOUT_DATA, name: COMPUTED, state: 'failed', error, ms: clock.now() - startedAt };
+    }
+  }
 }
 
 /** At once if all are there. */
-function allOf(legs: Legs): Soon<ReadonlyMap<string, Leg>> {
-  const done = new Map<string, Leg>();
-  for (const [name, leg] of legs) if (!(leg instanceof Promise)) done.set(name, leg);
-  if (done.size === legs.size) return done;
-  return Promise.all(Array.from(legs, async ([name, leg]) => [name, await leg] as const)).then((all) => new Map(all));
-}
-
-/** Reads one section, at once if it can be. */
-const readLeg = (tools: Composing, read: Read, name: string): Soon<Leg> =>
-  freshLeg(tools.reader, read) ?? askLeg(tools, read, name);
-
-function freshLeg(reader: Reader, read: Read): GoodLeg | undefined {
-  const reading = reader.fresh(read);
-  return reading && goodLeg(reading, reader.context);
-}
-
-const askLeg = ({ gateway, clock, reader }: Composing, read: Read, name: string): Promise<Leg> =>
-  timed(clock, async () => goodLeg(await gateway.read(read, reader, name), reader.context));
+export const allOf = <T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> =>
+  values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
-function goodLeg(reading: Reading, request: { readonly origin: string }): GoodLeg {
+function resultOf(name: string, reading: Reading, request: { readonly origin: string }): SectionResult {
   const { entry, age, ttl, code, isCacheable } = reading;
   if (entry === null) throw unusable('The upstream answered without a body.');
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';
   const text = withOrigin(entry, request);
-  return { state, text, entry, isCacheable, etag: entry.etag, age, ttl, code, ms: 0 };
+  return { name, state, text, entry, isCacheable, etag: entry.etag, age, ttl, code, error: undefined, ms: 0 };
 }
+
+const notApplicable = (name: string): SectionResult => ({ ...WITHOUT_DATA, name, state: 'not_applicable' });
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { detail });
 
-/** Refusals and failures become a bad leg; rejects if the client has left, or with a fault of ours. */
-async function timed(clock: Clock, reading: () => Promise<Leg>): Promise<Leg> {
-  const startedAt = clock.now();
-  const leg = await reading().catch((error: unknown): Leg => {
-    if (error instanceof GatewayError) return { state: 'failed', error, ms: 0 };
-    throw error;
-  });
-  return { ...leg, ms: clock.now() - startedAt };
+/** The result of the item with this id, out of that of a page. */
+function itemIn(page: SectionResult, dependsOn: DependsOn, id: string): SectionResult | undefined {
+  const text = page.entry && dependsOn.itemIn(page.entry, id);
+  return text === undefined ? undefined : { ...page, text, etag: '' };
 }
 
-/** `name`: of the section that is linked. */
-interface Linking extends Composing {
-  readonly name: string;
-}
-
-/** What another section names, at once if fresh copies say what it is. */
-function linkedLeg(tools: Linking, link: Link, base: Soon<Leg> | undefined): Soon<Leg> {
-  if (!base) throw new Error('a section has to come behind what it depends on');
-  if (base instanceof Promise || !isGood(base)) return readLinked(tools, link, base);
-  const id = idIn(base, link);
-  if (id === undefined) return NONE;
-  if (!link.isId(id)) return readLinked(tools, link, base);
-  const list = link.list && freshLeg(tools.reader, link.list);
-  return (
-    (list && itemLegIn(list, link, id)) ??
-    freshLeg(tools.reader, link.itemBy(id)) ??
-    readLinked(tools, link, base, list)
-  );
-}
-
-const NONE: Leg = { state: 'not_applicable', ms: 0 };
-
-const idIn = ({ entry }: GoodLeg, { found }: Link) => entry && found.idIn(entry);
-
-/**
- * The page is read at the same time as the section that names the id, unless there is a fresh copy of it; if the item is
- * not in it, or the page failed, the item is read by its id.
- */
-const readLinked = (tools: Linking, link: Link, base: Soon<Leg>, freshList?: Leg): Promise<Leg> =>
-  timed(tools.clock, async () => {
-    const part = tools.reader.part();
-    const reading = freshList ?? readPage({ ...tools, reader: part }, link);
-    let isRead = false;
-    try {
-      // If the page is refused with 401 or 403, there is no need to wait for the other section.
-      const source = await Promise.race([base, Promise.resolve(reading).then(() => waitedFor(tools, base))]);
-      if (isBad(source)) return { state: 'skipped', error: source.error, ms: 0 };
-      const id = isGood(source) ? idIn(source, link) : undefined;
-      if (id === undefined) return NONE;
-      if (!link.isId(id)) throw unusable(`\`${link.base.name}\` names no usable id.`);
-      const list = await reading;
-      isRead = true;
-      return (list && itemLegIn(list, link, id)) ?? (await readLeg(tools, link.itemBy(id), tools.name));
-    } finally {
-      if (!isRead) part.giveUp(new Error('the page is no longer needed'));
-    }
-  });
-
-/** With a phase of its own, or its leg would seem to wait for nothing. */
-const waitedFor = ({ clock, reader: { context }, name: leg }: Linking, base: Soon<Leg>): Soon<Leg> =>
-  base instanceof Promise ? during(clock, { context, leg }, 'joined', base) : base;
-
-/**
- * Undefined if there is none to look in, or if the last copy of the section that names the id names none: then it is hardly
- * ever needed.
- * @throws GatewayError if the account is refused
- */
-async function readPage(tools: Linking, { base, list, found }: Link): Promise<Leg | undefined> {
-  const copy = tools.reader.copy(base);
-  if (!list || (copy && found.idIn(copy) === undefined)) return undefined;
-  const page = await readLeg(tools, list, tools.name);
-  if (isBad(page) && isRefusal(page.error)) throw page.error;
-  return page;
-}
-
-/** The leg of the item with this id, out of that of a page. */
-function itemLegIn(list: Leg, { found }: Link, id: string): Leg | undefined {
-  const text = isGood(list) && list.entry ? found.itemIn(list.entry, id) : undefined;
-  return isGood(list) && text !== undefined ? { ...list, text, etag: '' } : undefined;
-}
+/** As old as the oldest of what it is made of, and kept only if all of that may be. */
+const madeOf = (inputs: readonly SectionResult[]) => ({
+  ...WITHOUT_DATA,
+  name: COMPUTED,
+  state: inputs.some(({ state }) => state === 'stale') ? ('stale' as const) : ('fresh' as const),
+  age: Math.max(0, ...inputs.map(({ age }) => age)),
+  ttl: inputs.some(({ ttl }) => ttl === undefined) ? undefined : Math.min(...inputs.map(({ ttl = 0 }) => ttl)),
+  code: inputs.find(({ code }) => code !== undefined)?.code,
+  isCacheable: inputs.every(({ isCacheable }) => isCacheable),
+});

@@ -5,7 +5,7 @@ import type { Recorder } from '../core/recorder.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { Store } from '../store/port.ts';
 import type { Hooks } from '../upstream/hooks.ts';
-import type { Overview } from './sections.ts';
+import type { Overview } from './overview.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Transport } from '../upstream/transport.ts';
 

@@ -1,6 +1,6 @@
 import type { Reading } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
-import { isRefusal } from './leg.ts';
+import { isRefusal } from './compose.ts';
 
 /** What became of one of several reads. */
 export type ReadOutcome = Reading | GatewayError;

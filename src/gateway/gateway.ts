@@ -1,6 +1,6 @@
 import type { Reader, Reading } from '../cache/reader.ts';
 import { ReadThrough } from '../cache/read-through.ts';
-import { andThen, type Soon } from '../core/runtime.ts';
+import { whenDone, type MaybePromise } from '../core/runtime.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
 import type { AccountId } from '../store/port.ts';
 import { checkInput } from '../upstream/input.ts';
@@ -46,10 +46,10 @@ export function createGateway(deps: GatewayDeps) {
       throw error;
     }
   };
-  const reader = (context: RequestContext, reads: Reads): Soon<Reader> => {
+  const reader = (context: RequestContext, reads: Reads): MaybePromise<Reader> => {
     const { session } = context;
     const window = isCounted(context) ? undefined : limit.account;
-    return andThen(readerOf(context, reads, { window, session }), (counted) => {
+    return whenDone(readerOf(context, reads, { window, session }), (counted) => {
       limit.apply(context, limit.account, counted.snapshot.use);
       if (counted.snapshot.session?.isOver) throw sessionOver();
       return counted;
@@ -61,7 +61,7 @@ export function createGateway(deps: GatewayDeps) {
      * are this process's.
      * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
      */
-    reader(context: RequestContext, reads: Reads = []): Soon<Reader> {
+    reader(context: RequestContext, reads: Reads = []): MaybePromise<Reader> {
       via.assertNew(context.via);
       return reader(context, reads);
     },

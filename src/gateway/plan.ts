@@ -1,104 +1,234 @@
+import type { core } from 'zod/mini';
+import type { ErrorItem, GatewayError } from '../core/errors.ts';
+import { cut, itemsOf, memberOf } from '../core/json.ts';
+import { valueOf } from '../core/values.ts';
+import type { Entry } from '../store/port.ts';
 import type { CopyOf, Read } from '../upstream/call.ts';
-import { ID_FORMS } from '../upstream/operation.ts';
-import { Found } from './found.ts';
-import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf, type Section } from './sections.ts';
+import { invalid } from '../upstream/input.ts';
+import { ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { COMPUTED, type From, isFromPath, linkOf, type Overview, parameterOf } from './overview.ts';
 
-/** A section as it is read. Where its id comes from another one, the read only tells what it looks like. */
-export interface Part extends Read {
+/** A section as it is read. Where its id comes from another section, the input has none yet. */
+export interface SectionRead extends Read {
   readonly name: string;
   readonly required: boolean;
-  readonly link?: Link | undefined;
+  readonly dependsOn: DependsOn | undefined;
 }
 
-/** How a section follows from another one. */
-export interface Link {
+/** The read of a section whose id is known by now. */
+export const itemRead = ({ operation, input: { query } }: SectionRead, id: string): Read => ({
+  operation,
+  input: { id, query },
+});
+
+/** How a section follows from another one. A copy never changes, so each is searched once. */
+export class DependsOn {
   /** The section that names the id. */
-  readonly base: Part;
+  readonly section: string;
   /** The page in which the item will probably be. */
   readonly list: Read | undefined;
-  readonly found: Found;
-  readonly itemBy: (id: string) => Read;
-  readonly isId: (text: string) => boolean;
+  readonly #member: string;
+  readonly #form: RegExp;
+  readonly #ids = new WeakMap<Entry, string | undefined>();
+  readonly #items = new WeakMap<Entry, { readonly id: string; readonly text: string | undefined }>();
+
+  constructor({ section, member, list }: From, { idForm = 'digits' }: Operation) {
+    this.section = section;
+    this.list = list && { operation: list, input: { query: '' } };
+    this.#member = member;
+    this.#form = new RegExp(`^${ID_FORMS[idForm]}$`);
+  }
+
+  /** The id that a copy of the section names, as text; undefined if it names none. */
+  idIn(base: Entry): string | undefined {
+    if (this.#ids.has(base)) return this.#ids.get(base);
+    const span = memberOf(base.text, this.#member);
+    const literal = span ? cut(base.text, span) : 'null';
+    const id = literal === 'null' ? undefined : DIGITS.test(literal) ? literal : textIn(literal);
+    this.#ids.set(base, id);
+    return id;
+  }
+
+  isId(text: string): boolean {
+    return this.#form.test(text);
+  }
+
+  /** The JSON of the item with this id, out of a page; undefined if it is not there. */
+  itemIn(page: Entry, id: string): string | undefined {
+    const searched = this.#items.get(page);
+    if (searched?.id === id) return searched.text;
+    const results = memberIn(valueOf(page.text), 'results');
+    const at = Array.isArray(results) ? results.findIndex((item) => String(memberIn(item, 'id')) === id) : -1;
+    const start = at < 0 ? undefined : memberOf(page.text, 'results')?.start;
+    const span = start === undefined ? undefined : itemsOf(page.text, start)[at];
+    const text = span && cut(page.text, span);
+    this.#items.set(page, { id, text });
+    return text;
+  }
+}
+
+const memberIn = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined;
+
+/** An integer as it is written: `7e0` is none. */
+const DIGITS = /^\d+$/;
+
+/** Empty where it is no text. */
+function textIn(literal: string): string {
+  const value: unknown = JSON.parse(literal);
+  return typeof value === 'string' ? value : '';
 }
 
 /** How many items a page is to have, as text, by the name of its section. */
-export type PageSizes = ReadonlyMap<string, string>;
+type PageSizes = ReadonlyMap<string, string>;
 
 /** The query parameter of a page. */
-export const PAGE_SIZE = 'page_size';
+const PAGE_SIZE = 'page_size';
+
+/** What a client wants of an overview. */
+export interface Composition {
+  readonly overview: Overview;
+  /** Sections asked for, in the overview's order; what is computed is the last. */
+  readonly wanted: readonly string[];
+  /** Those that are read, and what they depend on. */
+  readonly reads: readonly SectionRead[];
+  /** Any failed section fails the whole (`Prefer: handling=strict`, RFC 7240). */
+  readonly strict: boolean;
+  /** By `fields[section]`. */
+  readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Why it is refused: not before the request is counted. */
+  readonly error?: GatewayError | undefined;
+}
 
 /** An overview, and how it is read. */
 export interface Plan {
   readonly overview: Overview;
   readonly hasParameter: boolean;
+  /** All that the overview may read before anything is known of the account. */
+  readonly firstReads: readonly Read[];
   /**
-   * `text`: that of the path's parameter; `sizes`: how long pages are to be, by section. Without either it is the same list
-   * every time: a reader knows its reads again.
+   * Reads `?sections=a,b`, `?fields[section]=x,y` and `?page_size[section]=5`. `text`: that of the path's parameter. The
+   * error is `validation_failed`, for a section or field that does not exist and for a bad size.
    */
-  readonly partsFor: (text: string | undefined, sizes?: PageSizes) => readonly Part[];
+  readonly compositionOf: (query: string, strict: boolean, text: string | undefined) => Composition;
 }
+
+const textOf = (value: unknown, fromPath: string) => (isFromPath(value) ? fromPath : String(value));
 
 export function planOf(overview: Overview): Plan {
-  const entries = Object.entries(overview.sections);
-  // What is found in copies is kept from one request to the next.
-  const found = new Map(entries.map(([name, section]) => [name, new Found(linkOf(section)?.member ?? '')]));
-  const partsFor = (text: string, sizes?: PageSizes) => {
-    const parts = new Map<string, Part>();
-    for (const [name, section] of entries) {
+  const sections = Object.entries(overview.sections).map(([name, section]) => {
+    const link = linkOf(section);
+    return { name, section, dependsOn: link && new DependsOn(link, section.read) };
+  });
+  const readsFor = (text = '', sizes?: PageSizes) =>
+    sections.map(({ name, section: { read: operation, id, query = {}, required = false }, dependsOn }): SectionRead => {
       const size = sizes?.get(name);
-      const sized = size === undefined ? section : { ...section, query: { ...section.query, [PAGE_SIZE]: size } };
-      parts.set(name, partOf(name, sized, text, { parts, found }));
-    }
-    return [...parts.values()];
-  };
-  const hasParameter = parameterOf(overview) !== undefined;
-  const fixed = hasParameter ? undefined : partsFor('');
+      const sized = size === undefined ? query : { ...query, [PAGE_SIZE]: size };
+      const pairs = Object.entries(sized).map(([key, value]) => [key, textOf(value, text)]);
+      const isKnown = id !== undefined && !dependsOn;
+      const input = { query: new URLSearchParams(pairs).toString(), ...(isKnown && { id: textOf(id, text) }) };
+      return { name, required, operation, input, dependsOn };
+    });
+  const choices = choicesOf(overview);
+  const wanted = sectionNames(overview);
+  const whole = { overview, wanted, reads: readsFor(), fields: new Map(), strict: false };
   return {
     overview,
-    hasParameter,
-    partsFor: (text = '', sizes) => (sizes ? undefined : fixed) ?? partsFor(text, sizes),
+    hasParameter: parameterOf(overview) !== undefined,
+    firstReads: readsOf(whole.reads, () => undefined),
+    compositionOf(query, strict, text) {
+      if (query === '' && text === undefined && !strict) return whole; // the same object: its reads are known again
+      if (query === '') return { ...whole, reads: text === undefined ? whole.reads : readsFor(text), strict };
+      const { asked: fields, sizes, errors } = askedIn(query, choices);
+      const names = fields.get('sections');
+      const error = errors.length > 0 ? invalid(errors) : undefined;
+      const some = wanted.filter((name) => !error && (names?.has(name) ?? true));
+      return { overview, wanted: some, reads: neededReads(some, readsFor(text, sizes)), fields, strict, error };
+    },
   };
 }
 
-interface Before {
-  readonly parts: ReadonlyMap<string, Part>;
-  readonly found: ReadonlyMap<string, Found>;
-}
-
-function partOf(name: string, section: Section, text: string, { parts, found }: Before): Part {
-  const { read: operation, id, required = false } = section;
-  const textOf = (value: unknown) => (isFromPath(value) ? text : String(value));
-  const pairs = Object.entries(section.query ?? {}).map(([key, value]) => [key, textOf(value)]);
-  const query = new URLSearchParams(pairs).toString();
-  const link = linkOf(section);
-  if (!link) return { name, required, operation, input: id === undefined ? { query } : { id: textOf(id), query } };
-  const [base, search] = [parts.get(link.section), found.get(name)];
-  if (!base || !search) throw new Error('a section has to come behind what it depends on');
-  const form = new RegExp(`^${ID_FORMS[operation.idForm ?? 'digits']}$`);
-  const itemBy = (one: string): Read => ({ operation, input: { id: one, query } });
-  const list = link.list && { operation: link.list, input: { query: '' } };
-  const made: Link = { base, list, found: search, itemBy, isId: (one) => form.test(one) };
-  return { name, required, operation, input: { query }, link: made };
-}
-
-/** The parts that have to be read for the sections that are wanted. */
-export function partsOf(wanted: readonly string[], parts: readonly Part[]): readonly Part[] {
+/** What has to be read for the sections that are wanted. */
+function neededReads(wanted: readonly string[], reads: readonly SectionRead[]): readonly SectionRead[] {
   const needed = new Set(wanted);
-  for (const { name, required } of parts) if (required && needed.has(COMPUTED)) needed.add(name);
-  for (const { name, link } of parts) if (link && needed.has(name)) needed.add(link.base.name);
-  return parts.filter(({ name }) => needed.has(name));
+  for (const { name, required } of reads) if (required && needed.has(COMPUTED)) needed.add(name);
+  for (const { name, dependsOn } of reads) if (dependsOn && needed.has(name)) needed.add(dependsOn.section);
+  return reads.filter(({ name }) => needed.has(name));
 }
 
 /** All reads that will probably be needed, judging by the copies that this instance has. */
-export const readsOf = (parts: readonly Part[], copyOf: CopyOf): Read[] =>
-  parts.flatMap((part) => (part.link === undefined ? part : linkedReads(part.link, copyOf)));
+export const readsOf = (reads: readonly SectionRead[], copyOf: CopyOf): Read[] =>
+  reads.flatMap((read) => {
+    const { dependsOn } = read;
+    if (!dependsOn) return read;
+    const base = reads.find(({ name }) => name === dependsOn.section);
+    const copy = base && copyOf(base);
+    const id = copy && dependsOn.idIn(copy);
+    if (copy !== undefined && id === undefined) return [];
+    const { list } = dependsOn;
+    const page = list && copyOf(list);
+    const isInList = list && (id === undefined || page === undefined || dependsOn.itemIn(page, id) !== undefined);
+    const item = id === undefined || isInList ? [] : [itemRead(read, id)];
+    return list ? [list, ...item] : item;
+  });
 
-function linkedReads({ base, list, found, itemBy }: Link, copyOf: CopyOf): Read[] {
-  const copy = copyOf(base);
-  const id = copy && found.idIn(copy);
-  if (copy !== undefined && id === undefined) return [];
-  const page = list && copyOf(list);
-  const isInList = list && (id === undefined || page === undefined || found.itemIn(page, id) !== undefined);
-  const item = id === undefined || isInList ? [] : [itemBy(id)];
-  return list ? [list, ...item] : item;
+/** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
+const LIKE_OURS = /^(section|field|page_?size)/i;
+
+/** In the order in which they are answered. */
+const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sections), ...(compute ? [COMPUTED] : [])];
+
+/** The names that each parameter of ours lists, the sizes of pages, and what is wrong with them. */
+function askedIn(query: string, { names: choices, sized }: Choices) {
+  const asked = new Map<string, Set<string>>();
+  const sizes = new Map<string, string>();
+  const errors: ErrorItem[] = [];
+  const isUnknown = (name: string, field: string) =>
+    errors.push({ code: 'unknown_name', message: `${JSON.stringify(name.slice(0, 64))} does not exist here`, field });
+  for (const [parameter, value] of new URLSearchParams(query)) {
+    const own = choices.get(parameter);
+    const section = sized.get(parameter);
+    if (section !== undefined && isSize(value)) sizes.set(section, value);
+    else if (section !== undefined) errors.push({ ...BAD_SIZE, field: parameter });
+    else if (!own && LIKE_OURS.test(parameter)) isUnknown(parameter, parameter);
+    if (!own) continue;
+    const names = value.split(',').map((name) => name.trim());
+    for (const name of names) if (!own.has(name)) isUnknown(name, parameter);
+    asked.set(parameter, new Set([...(asked.get(parameter) ?? []), ...names]));
+  }
+  return { asked, sizes, errors };
+}
+
+const isSize = (text: string) => /^(?:[1-9]\d?|100)$/.test(text);
+
+const BAD_SIZE = { code: 'invalid_format', message: 'expected an integer from 1 to 100' };
+
+interface Choices {
+  /** What each parameter chooses from: sections, or fields of one. */
+  readonly names: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Parameters for how long a page is to be, and of which section. */
+  readonly sized: ReadonlyMap<string, string>;
+}
+
+/** What the query of an overview may ask for. */
+export function choicesOf(overview: Overview): Choices {
+  const sections = Object.entries(overview.sections);
+  const fields = sections.map(([name, { read }]) => [`fields[${name}]`, documentedFields(read)] as const);
+  const pages = sections.filter(([, { read }]) => read.paged && read.query && PAGE_SIZE in read.query);
+  return {
+    names: new Map([['sections', new Set(sectionNames(overview))], ...fields.filter(([, names]) => names.size > 0)]),
+    sized: new Map(pages.map(([name]) => [`${PAGE_SIZE}[${name}]`, name])),
+  };
+}
+
+/** The documented fields of an operation's answer, or of its items if it is a list. */
+const documentedFields = ({ answer }: Operation): ReadonlySet<string> => new Set(Object.keys(shapeOf(answer)));
+
+function shapeOf(answer: core.$ZodType | null | undefined): core.$ZodShape {
+  const def = (answer as core.$ZodTypes | null | undefined)?._zod.def;
+  if (def?.type === 'array') return shapeOf(def.element);
+  if (def?.type !== 'object') return {};
+  return def.shape['results'] ? shapeOf(def.shape['results']) : def.shape;
 }

@@ -1,13 +1,13 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Reader, Reading } from '../cache/reader.ts';
-import type { Soon } from '../core/runtime.ts';
-import { BEHIND } from '../core/timeline.ts';
+import type { MaybePromise } from '../core/runtime.ts';
+import { BACKGROUND } from '../core/timeline.ts';
 import { type AccountId, addressOwner, type SessionId, type Store } from '../store/port.ts';
 import type { Read, RequestContext, Whose } from '../upstream/call.ts';
 import type { Via } from '../upstream/via.ts';
 import type { GatewayDeps } from './deps.ts';
 import { firstAlone } from './first-alone.ts';
-import { planOf, readsOf } from './plan.ts';
+import { planOf } from './plan.ts';
 import type { RateLimit, ReaderOf } from './who.ts';
 
 /** For a request whose session was revoked. */
@@ -32,7 +32,7 @@ export function endSession(store: Pick<Store, 'revoke'>, { account, context }: W
  */
 function warmingOf({ overviews, table, config }: GatewayDeps): readonly Read[] {
   const first = overviews.map(planOf).find(({ hasParameter }) => !hasParameter);
-  if (first) return readsOf(first.partsFor(undefined), () => undefined);
+  if (first) return first.firstReads;
   const any = table.operations.find(({ method, idForm, credential }) => method === 'GET' && !idForm && !credential);
   if (any) return [{ operation: any, input: { query: '' } }];
   if (config.sessions) throw new TypeError('SESSIONS needs a read without an id: it shows whether a key is any good');
@@ -58,7 +58,7 @@ export function accountSessions(deps: GatewayDeps, { limit, readerOf, read, via 
   };
 
   return {
-    accountOf: (token: string): Soon<AccountId> => digest.account(token),
+    accountOf: (token: string): MaybePromise<AccountId> => digest.account(token),
     /**
      * Before a session begins. `isCounted`: by its address, if nothing else counts it.
      * @throws GatewayError `loop_detected`, `rate_limited`, `store_unavailable`
@@ -80,14 +80,14 @@ export function accountSessions(deps: GatewayDeps, { limit, readerOf, read, via 
     async begin(context: RequestContext, { token, isProven }: NewSession) {
       const account = (context.account = await digest.account(token));
       context.credential = token;
-      context.wants = isProven ? 'any' : 'no-cache';
+      context.cacheMode = isProven ? 'any' : 'no-cache';
       const epoch = await epochOf(account);
       const reader = await readerOf(context, warming, { window: undefined, session: undefined });
       const [first, ...others] = warming;
       if (!isProven && first) await read(first, reader);
-      context.wants = 'any';
+      context.cacheMode = 'any';
       const reads = isProven ? warming : others;
-      const warmed = firstAlone(reads, (one) => read(one, reader, BEHIND), !isProven);
+      const warmed = firstAlone(reads, (one) => read(one, reader, BACKGROUND), !isProven);
       context.waitUntil(warmed.catch(() => undefined)); // the first overview tells
       return { account, epoch };
     },

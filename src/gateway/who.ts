@@ -1,7 +1,7 @@
 import { cacheKeyOf } from '../cache/keys.ts';
 import { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
-import { andThen, type Soon } from '../core/runtime.ts';
+import { whenDone, type MaybePromise } from '../core/runtime.ts';
 import { during } from '../core/timeline.ts';
 import { recent } from '../store/bounded.ts';
 import {
@@ -58,8 +58,8 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
     context: RequestContext,
     named: Reads,
     { window, session }: Pick<SnapshotRequest, 'window' | 'session'>,
-  ): Soon<Reader> =>
-    andThen(context.account ?? digest.account(context.credential), (account) => {
+  ): MaybePromise<Reader> =>
+    whenDone(context.account ?? digest.account(context.credential), (account) => {
       context.account = account;
       const owner = (context.owner = accepted.ownerOf(account, context));
       const keyOf = (read: Read) => cacheKeyOf(account, read, policyOf(read.operation));
@@ -68,7 +68,7 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
       const { waitUntil } = context;
       const asked = store.snapshot({ account, window, keys, session, waitUntil });
       const soon = asked instanceof Promise ? during(clock, { context }, 'store', asked) : asked;
-      return andThen(soon, (snapshot) => {
+      return whenDone(soon, (snapshot) => {
         return new Reader({ context, account, owner, snapshot, reads, keys }, options);
       });
     });

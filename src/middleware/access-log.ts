@@ -1,5 +1,5 @@
 import type { StatusClass } from '../core/metrics.ts';
-import { andThen } from '../core/runtime.ts';
+import { whenDone } from '../core/runtime.ts';
 import { legsOf, ownMsOf, waitsIn } from '../core/timeline.ts';
 import type { ClientRequest, RequestTools } from './request.ts';
 
@@ -27,7 +27,7 @@ function record(request: ClientRequest, status: number): void {
   request.span?.end(status, endedAt);
   if (isLogged(tools, status)) {
     const client = digest.address(request.address);
-    const logged = andThen(client, (known) => log(request, { status, endedAt, client: known }));
+    const logged = whenDone(client, (known) => log(request, { status, endedAt, client: known }));
     if (logged instanceof Promise) request.waitUntil(logged);
   }
   const { operation = NONE } = route;

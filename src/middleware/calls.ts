@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
 import type { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
-import type { Soon } from '../core/runtime.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import { valueOf } from '../core/values.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Read } from '../upstream/call.ts';
@@ -61,7 +61,7 @@ export class Calls {
   readonly #context: Context<Env>;
   readonly #request: ClientRequest;
   readonly #tools: CallTools;
-  #entered: Soon<void> | undefined;
+  #entered: MaybePromise<void> | undefined;
   /** The first call's question to the store, which counts the request; where it was refused, so are all others. */
   #counted: Promise<Reader> | undefined;
   /** Whether something of the account may be in the answer. */
@@ -126,7 +126,7 @@ export class Calls {
   }
 
   /** Opens the session, if it comes by one. */
-  #enter(): Soon<void> {
+  #enter(): MaybePromise<void> {
     this.isUsed = true;
     return (this.#entered ??= this.#tools.sessions?.enter(this.#request));
   }

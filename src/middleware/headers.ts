@@ -26,7 +26,7 @@ export function noneMatch(header: string | undefined, etag: string): boolean {
 }
 
 /** What the client's `Cache-Control` asks of the cache. */
-export function wantsOf(cacheControl: string | undefined): 'any' | 'no-cache' | 'no-store' {
+export function cacheModeOf(cacheControl: string | undefined): 'any' | 'no-cache' | 'no-store' {
   if (cacheControl === undefined) return 'any';
   const directives = cacheControl
     .toLowerCase()

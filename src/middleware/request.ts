@@ -14,7 +14,7 @@ import type { AccountId, Owner, SessionId } from '../store/port.ts';
 import type { RequestContext } from '../upstream/call.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import { invalid } from '../upstream/input.ts';
-import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
+import { credentialOf, requestIdOf, traceOf, cacheModeOf } from './headers.ts';
 import type { Compress } from './sending.ts';
 
 /** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
@@ -95,7 +95,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   readonly path: string;
   readonly query: string;
   readonly requestId: string;
-  wants: RequestContext['wants'];
+  cacheMode: RequestContext['cacheMode'];
   readonly startedAt: number;
   /** When the reading began that answers it. It is not the first where it has waited for a change. */
   begunAt: number;
@@ -124,7 +124,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   onEnd: (() => void) | undefined;
   readonly #hono: Context<Env> | undefined;
   readonly #hasOwnId: boolean;
-  #isAside = false;
+  #hasLeftRoom = false;
   #trace: Trace | undefined;
   #credential: string | undefined;
   #address: string | undefined;
@@ -148,7 +148,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
     this.#hono = hono;
     this.startedAt = this.begunAt = tools.clock.now();
-    this.wants = wantsOf(head.header('cache-control'));
+    this.cacheMode = cacheModeOf(head.header('cache-control'));
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
     this.#hasOwnId = given === undefined;
@@ -275,10 +275,10 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   /** Waits: what it holds is given back meanwhile, and the reading that follows has its own time. */
-  async aside(wait: () => Promise<void>): Promise<void> {
+  async whileWaiting(wait: () => Promise<void>): Promise<void> {
     const { clock, leaveRoom } = this.tools;
-    if (!this.#isAside) leaveRoom?.(this.#hono?.env ?? {});
-    this.#isAside = true;
+    if (!this.#hasLeftRoom) leaveRoom?.(this.#hono?.env ?? {});
+    this.#hasLeftRoom = true;
     this.#stop?.();
     this.#stop = undefined;
     this.#abortable = this.phases = this.failed = this.stale = this.fresh = undefined;

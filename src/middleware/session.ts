@@ -2,7 +2,7 @@ import type { Config } from '../config.ts';
 import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
 import { GatewayError } from '../core/errors.ts';
 import { isAllowed } from '../core/address.ts';
-import { andThen, type Clock, type MakeOpener, type Soon } from '../core/runtime.ts';
+import { whenDone, type Clock, type MakeOpener, type MaybePromise } from '../core/runtime.ts';
 import { hasJsonType } from './body.ts';
 import { isOwn } from './cors.ts';
 import type { ClientRequest, Session } from './request.ts';
@@ -62,13 +62,13 @@ export class Sessions {
    * Opens the session of a request that comes by cookie.
    * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
    */
-  enter(request: ClientRequest): Soon<void> {
+  enter(request: ClientRequest): MaybePromise<void> {
     const value = this.cookieIn(request);
-    return value === undefined ? undefined : andThen(this.open(value), (session) => void (request.session = session));
+    return value === undefined ? undefined : whenDone(this.open(value), (session) => void (request.session = session));
   }
 
   /** A good answer that is no stream prolongs the session that it came by, at most once a day. */
-  renew(request: ClientRequest, response: Response): Soon<Response> {
+  renew(request: ClientRequest, response: Response): MaybePromise<Response> {
     const { session, isStream } = request;
     if (!session || isStream || response.status >= 300 || this.#latest(session) - session.expiresAt < DAY_SECONDS)
       return response;
@@ -123,8 +123,8 @@ export class Sessions {
   }
 
   /** @throws GatewayError `unauthenticated` if the cookie was not sealed by us, or has expired */
-  open(value: string): Soon<Session> {
-    return andThen(value.length > MAX_COOKIE ? undefined : this.#textOf(value), (text) => this.#sessionIn(text));
+  open(value: string): MaybePromise<Session> {
+    return whenDone(value.length > MAX_COOKIE ? undefined : this.#textOf(value), (text) => this.#sessionIn(text));
   }
 
   #sessionIn(text: string | undefined): Session {
@@ -136,7 +136,7 @@ export class Sessions {
     return session;
   }
 
-  #textOf(value: string): Soon<string | undefined> {
+  #textOf(value: string): MaybePromise<string | undefined> {
     if (this.#openNow) return this.#openNow(COOKIE, value);
     const bytes = bytesOfBase64Url(value);
     return bytes && this.#sealing.open(COOKIE, bytes);

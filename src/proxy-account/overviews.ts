@@ -1,5 +1,5 @@
-import { overview } from '../gateway/overviews.ts';
-import { from, type Overview } from '../gateway/sections.ts';
+import { overview } from '../gateway/overview.ts';
+import { from, type Overview } from '../gateway/overview.ts';
 import { proxyAccount as rows } from './rows.ts';
 
 const subscription = { read: rows.getSubscription, required: true } as const;

@@ -4,7 +4,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
 import type { Clock } from '../core/runtime.ts';
-import { BEHIND, type CallOutcome, during } from '../core/timeline.ts';
+import { BACKGROUND, type CallOutcome, during } from '../core/timeline.ts';
 import type { AccountId, Store } from '../store/port.ts';
 import type { Attempt, Exchange, Outcome, UpstreamAnswer, UpstreamCall, Whose } from '../upstream/call.ts';
 import { Circuit } from './circuit.ts';
@@ -132,7 +132,7 @@ export class UpstreamCalls {
     const reason = kind === 'failed' && error instanceof GatewayError ? error.particulars.reason : undefined;
     this.#underWay--;
     call.context.upstreamMs += ms;
-    if (reason && call.leg !== BEHIND) call.context.reason = reason;
+    if (reason && call.leg !== BACKGROUND) call.context.reason = reason;
     phase?.settle(kind, reason);
     metrics.callDone({ operation: call.operation.id, outcome: kind, reason: reason ?? '' }, ms);
     if (answer) this.#drift.check(call.operation, answer);

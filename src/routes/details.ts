@@ -10,11 +10,11 @@ import {
   PROBLEM_TYPE,
   problemOf,
 } from '../core/errors.ts';
-import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf } from '../gateway/sections.ts';
+import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf } from '../gateway/overview.ts';
 import { documented, exampleOf, flag, integer, model, text, timestamp } from '../upstream/fields.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
-import { choicesOf } from './selection.ts';
+import { choicesOf } from '../gateway/plan.ts';
 
 // What the OpenAPI document says of each call besides its head. Loaded with the document.
 

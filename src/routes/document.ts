@@ -6,7 +6,7 @@ import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
 import type { Description } from './openapi.ts';
 import { outcomeDescription } from './outcome.ts';
-import { overviewDescription } from './overview-head.ts';
+import { overviewDescription } from './overviews.ts';
 import { passthroughDescription } from './passthrough.ts';
 import { problemsDescriptions } from './problems.ts';
 import { about, pageAt, type Route } from './route.ts';

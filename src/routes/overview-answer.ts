@@ -1,29 +1,53 @@
 import { cacheWordOf } from '../cache/reader.ts';
-import { andThen, type Digest, type Soon } from '../core/runtime.ts';
-import { type BadLeg, isBad, isGood, type Leg } from '../gateway/leg.ts';
+import { cut, itemsOf, memberOf, membersOf } from '../core/json.ts';
+import { whenDone, type Digest, type MaybePromise } from '../core/runtime.ts';
+import type { SectionResult } from '../gateway/compose.ts';
+import type { Composition } from '../gateway/plan.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { appliedOf } from '../middleware/prefer.ts';
 import { logIfFault, problemFor } from '../middleware/problem.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
-import { type CompositionRequest, project } from './selection.ts';
+import type { Operation } from '../upstream/operation.ts';
 
 /** What a client asked for, and in which form. */
 export interface Form {
-  readonly asked: CompositionRequest;
+  readonly asked: Composition;
   /** Only the sections that are not as in the copy that `If-None-Match` names. */
   readonly changesOnly: boolean;
   readonly digest: Digest;
 }
 
-const VARY = { Vary: 'Authorization, Accept, Prefer' } as const;
+/** The result as it is answered: trimmed, if the client asked for some fields only, and with a validator. */
+export function validated({ asked, digest }: Form, result: SectionResult): MaybePromise<SectionResult> {
+  if (result.text === undefined || !asked.wanted.includes(result.name)) return result;
+  const text = trimmed(asked, result.name, result.text);
+  if (result.etag !== '' && text === result.text) return result;
+  return whenDone(digest.body(text), (hash) => ({ ...result, text, etag: `"${hash}"` }));
+}
 
-/** What of a leg is answered: trimmed, if the client asked for some fields only, and with a validator. */
-export function partOf({ asked, digest }: Form, name: string, leg: Leg): Soon<Leg> {
-  if (!isGood(leg) || !asked.wanted.includes(name)) return leg;
-  const text = sectionText(asked, name, leg);
-  if (leg.etag !== '' && text === leg.text) return leg;
-  return andThen(digest.body(text), (hash) => ({ ...leg, text, etag: `"${hash}"` }));
+/** The JSON of a section, with the fields that the client asked for. */
+function trimmed({ overview, fields }: Composition, name: string, text: string): string {
+  const names = fields.size > 0 ? fields.get(`fields[${name}]`) : undefined;
+  const section = overview.sections[name];
+  return names && section ? project(section.read, text, names) : text;
+}
+
+/** Trims the object, every item of an array, every item of a page. Values stay as they are. */
+function project(operation: Operation, text: string, fields: ReadonlySet<string>): string {
+  const results = operation.paged ? memberOf(text, 'results') : undefined;
+  if (!results) return trim(text, fields);
+  return text.slice(0, results.start) + trim(cut(text, results), fields) + text.slice(results.end);
+}
+
+function trim(text: string, fields: ReadonlySet<string>): string {
+  if (/^\s*\[/.test(text)) {
+    const items = itemsOf(text).map((item) => trim(cut(text, item), fields));
+    return `[${items.join(',')}]`;
+  }
+  if (!/^\s*\{/.test(text)) return text;
+  const kept = membersOf(text).filter(({ name }) => fields.has(name));
+  return `{${kept.map((member) => `${JSON.stringify(member.name)}:${cut(text, member)}`).join(',')}}`;
 }
 
 /** Characters of each section's validator that go into that of the whole: 96 bits. */
@@ -33,17 +57,24 @@ const FAILED = '!';
 const TAG = /^(?:[\w-]{16}!?)?(?:\.(?:[\w-]{16}!?)?)*$/;
 
 /** What stands for a section in the ETag of the whole; nothing where it has no data. */
-export const tagOf = (leg: Leg): string =>
-  isGood(leg) ? leg.etag.slice(1, 1 + VALIDATOR_LENGTH) + (leg.code === undefined ? '' : FAILED) : '';
+const tagOf = ({ text, etag, code }: SectionResult): string =>
+  text === undefined ? '' : etag.slice(1, 1 + VALIDATOR_LENGTH) + (code === undefined ? '' : FAILED);
+
+/** The ETag of the whole; undefined where it may not be kept. `results`: of the sections that are answered. */
+export function etagOf({ cacheMode }: ClientRequest, results: readonly SectionResult[]): string | undefined {
+  if (cacheMode === 'no-store' || results.some(({ error, isCacheable }) => error || !isCacheable)) return undefined;
+  return `"${results.map(tagOf).join('.')}"`;
+}
 
 /** Whether a section's data is what the client has, by what `knownIn` says of it. */
-export const isKnown = (leg: Leg, known: string | undefined): boolean => known === tagOf(leg).replace(FAILED, '');
+export const isKnown = (result: SectionResult, known: string | undefined): boolean =>
+  known === tagOf(result).replace(FAILED, '');
 
 /**
  * What `If-None-Match` says of each section: of the first ETag that an answer with so many sections may have had. Undefined
  * without one.
  */
-export function knownIn(header: string | undefined, { wanted }: CompositionRequest): readonly string[] | undefined {
+export function knownIn(header: string | undefined, { wanted }: Composition): readonly string[] | undefined {
   for (const one of header?.split(',') ?? []) {
     const tag = /^\s*(?:W\/)?"([^"]*)"\s*$/.exec(one)?.[1];
     const parts = tag !== undefined && TAG.test(tag) ? tag.split('.') : [];
@@ -52,117 +83,74 @@ export function knownIn(header: string | undefined, { wanted }: CompositionReque
   return undefined;
 }
 
-export function overviewAnswer(request: ClientRequest, form: Form, legs: ReadonlyMap<string, Leg>): Answer {
-  const { asked, changesOnly } = form;
-  const { wanted, strict } = asked;
-  let [tag, isKept] = ['', request.wants !== 'no-store'];
-  for (const leg of legs.values()) if (isGood(leg) && !leg.isCacheable) isKept = false;
-  for (const [at, name] of wanted.entries()) {
-    const leg = legs.get(name);
-    if (!leg) continue;
-    if (isBad(leg)) isKept = false;
-    tag += `${at > 0 ? '.' : ''}${tagOf(leg)}`;
-    noteLeg(request, name, leg);
-  }
-  const header = request.header('if-none-match');
-  const headers: Record<string, string> = { ...VARY, ...cacheHeaders(request, legs), ...NO_STORE };
-  let known: readonly string[] | undefined;
-  if (isKept) {
-    headers['ETag'] = `"${tag}"`;
-    if (noneMatch(header, headers['ETag'])) {
-      Object.assign(headers, { 'Cache-Control': REVALIDATE }, appliedOf([strict && STRICT]));
-      return { status: 304, headers, body: null };
-    }
-    known = changesOnly ? knownIn(header, asked) : undefined;
-    if (!known) headers['Cache-Control'] = REVALIDATE;
-  }
-  headers['Content-Type'] = 'application/json';
-  if (strict || known) Object.assign(headers, appliedOf([strict && STRICT, known !== undefined && CHANGED]));
-  return { status: 200, headers, body: bodyOf(request, asked, { legs, known }), timing: timingsOf(legs) };
-}
-
-function timingsOf(legs: ReadonlyMap<string, Leg>): string {
-  let timings = '';
-  for (const [name, leg] of legs) timings += `${timings && ', '}${timingOf(name, leg.ms, leg.state)}`;
-  return timings;
-}
-
-interface Told {
-  readonly legs: ReadonlyMap<string, Leg>;
-  /** Of each section what the client has of it; undefined where it is told all. */
-  readonly known: readonly string[] | undefined;
-}
-
-function bodyOf(request: ClientRequest, { wanted }: CompositionRequest, { legs, known }: Told): string {
-  let [data, errors, sections, unchanged] = ['', '', '', ''];
-  for (const [at, name] of wanted.entries()) {
-    const leg = legs.get(name);
-    if (!leg) continue;
-    sections += `${sections && ','}"${name}":${metaOf(leg)}`;
-    if (isBad(leg)) errors += `${errors && ','}${JSON.stringify(entryOf(request, name, leg))}`;
-    if (known && isKnown(leg, known[at])) unchanged += `${unchanged && ','}"${name}"`;
-    else data += `${data && ','}"${name}":${isGood(leg) ? leg.text : 'null'}`;
-  }
-  const meta = `"complete":${errors === ''}${known ? `,"unchanged":[${unchanged}]` : ''},"sections":{${sections}}`;
-  return `{"data":{${data}},"errors":[${errors}],"meta":{${meta}}}`;
-}
-
 const STRICT = 'handling=strict';
 const CHANGED = 'changed-sections';
 
-function metaOf(leg: Leg): string {
-  if (!isGood(leg)) return `{"state":"${leg.state}"}`;
-  const code = leg.code === undefined ? '' : `,"code":${JSON.stringify(leg.code)}`;
-  return `{"state":"${leg.state}","age":${leg.age}${code}}`;
-}
-
 /** Of lines too. */
-export const linesHeaders = ({ strict }: CompositionRequest, known: unknown): Record<string, string> => ({
-  ...VARY,
-  ...appliedOf([strict && STRICT, known !== undefined && CHANGED]),
+export const formHeaders = ({ strict }: Composition, known: unknown): Record<string, string> => ({
+  Vary: 'Authorization, Accept, Prefer',
+  ...(strict || known !== undefined ? appliedOf([strict && STRICT, known !== undefined && CHANGED]) : undefined),
 });
 
+export function overviewAnswer(request: ClientRequest, form: Form, all: readonly SectionResult[]): Answer {
+  const { asked, changesOnly } = form;
+  const results = all.length === asked.wanted.length ? all : all.filter(({ name }) => asked.wanted.includes(name));
+  for (const result of results) note(request, result);
+  const header = request.header('if-none-match');
+  const etag = etagOf(request, results);
+  const isSame = etag !== undefined && noneMatch(header, etag);
+  const known = etag !== undefined && changesOnly && !isSame ? knownIn(header, asked) : undefined;
+  const headers = { ...formHeaders(asked, known), ...cacheHeaders(request, all) };
+  headers['Cache-Control'] = etag === undefined || known ? NO_STORE['Cache-Control'] : REVALIDATE;
+  if (etag !== undefined) headers['ETag'] = etag;
+  if (isSame) return { status: 304, headers, body: null };
+  headers['Content-Type'] = 'application/json';
+  const timing = all.map(({ name, ms, state }) => timingOf(name, ms, state)).join(', ');
+  return { status: 200, headers, body: bodyOf(request, results, known), timing };
+}
+
 /** A hit when no section had to ask the upstream; as old as its oldest section. */
-function cacheHeaders(request: ClientRequest, legs: ReadonlyMap<string, Leg>): Record<string, string> {
-  let [age, ttl] = [0, Infinity];
-  let isHit = true;
-  for (const leg of legs.values()) {
-    if (isGood(leg)) age = Math.max(age, leg.age);
-    if (isGood(leg) && leg.ttl !== undefined) ttl = Math.min(ttl, leg.ttl);
-    else if (isGood(leg) || isBad(leg)) isHit = false;
+function cacheHeaders(request: ClientRequest, results: readonly SectionResult[]): Record<string, string> {
+  let [age, ttl, isHit] = [0, Infinity, true];
+  for (const { state, age: own, ttl: left } of results) {
+    age = Math.max(age, own);
+    if (left !== undefined) ttl = Math.min(ttl, left);
+    else if (state !== 'not_applicable') isHit = false;
   }
   isHit &&= ttl < Infinity;
   request.cache = cacheWordOf(isHit ? { ttl } : { fwd: 'miss' });
   return { 'Cache-Status': isHit ? `portico; hit; ttl=${ttl}` : 'portico; fwd=miss', Age: String(age) };
 }
 
-/** The JSON of a section: the upstream's, trimmed if the client asked for some fields only. */
-function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
-  if (!isGood(leg)) return 'null';
-  const wanted = fields.size > 0 ? fields.get(`fields[${name}]`) : undefined;
-  const section = overview.sections[name];
-  return wanted && section ? project(section.read, leg.text, wanted) : leg.text;
+/** `known`: of each section what the client has of it; undefined where it is told all. */
+function bodyOf(request: ClientRequest, results: readonly SectionResult[], known?: readonly string[]): string {
+  let [data, errors, sections, unchanged] = ['', '', '', ''];
+  for (const [at, result] of results.entries()) {
+    const { name, state, age, code, text = 'null', error } = result;
+    const ofData = text === 'null' && result.text === undefined ? '' : `,"age":${age}`;
+    const why = code === undefined ? '' : `,"code":${JSON.stringify(code)}`;
+    sections += `${sections && ','}"${name}":{"state":"${state}"${ofData}${why}}`;
+    if (error) errors += `${errors && ','}${JSON.stringify({ section: name, ...errorOf(request, name, error) })}`;
+    if (known && isKnown(result, known[at])) unchanged += `${unchanged && ','}"${name}"`;
+    else data += `${data && ','}"${name}":${text}`;
+  }
+  const meta = `"complete":${errors === ''}${known ? `,"unchanged":[${unchanged}]` : ''},"sections":{${sections}}`;
+  return `{"data":{${data}},"errors":[${errors}],"meta":{${meta}}}`;
+}
+
+/** For the log. */
+export function note(request: ClientRequest, { name, state, ttl }: SectionResult): void {
+  if (state === 'failed' || state === 'skipped') (request.failed ??= []).push(name);
+  if (state === 'stale') (request.stale ??= []).push(name);
+  if (state === 'fresh' && ttl !== undefined && request.phases) (request.fresh ??= []).push(name);
 }
 
 /** What is not in the error of a section: it is of the whole answer, or for a page by itself. */
 const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
 
-/** For the log. */
-export function noteLeg(request: ClientRequest, section: string, leg: Leg): void {
-  const { state } = leg;
-  if (state === 'failed' || state === 'skipped') (request.failed ??= []).push(section);
-  if (state === 'stale') (request.stale ??= []).push(section);
-  if (state === 'fresh' && leg.ttl !== undefined && request.phases) (request.fresh ??= []).push(section);
-}
-
-const entryOf = (request: ClientRequest, section: string, leg: BadLeg) => ({
-  section,
-  ...errorOf(request, section, leg),
-});
-
 /** The error of a section that failed, as its problem has it. One of ours goes into the log. */
-export function errorOf(request: ClientRequest, section: string, leg: BadLeg): object {
-  const error = leg.error.with({ section });
+export function errorOf(request: ClientRequest, section: string, failure: NonNullable<SectionResult['error']>): object {
+  const error = failure.with({ section });
   logIfFault(request, error);
   const members = Object.entries(problemFor(request, error));
   return Object.fromEntries(members.filter(([name]) => !OF_THE_WHOLE.has(name)));

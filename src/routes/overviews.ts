@@ -1,30 +1,38 @@
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import type { Reader } from '../cache/reader.ts';
-import { compose } from '../gateway/compose.ts';
+import { whenDone } from '../core/runtime.ts';
+import { allOf, compose } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Leg } from '../gateway/leg.ts';
-import { type Plan, planOf, readsOf } from '../gateway/plan.ts';
-import { type Overview, parameterOf } from '../gateway/sections.ts';
+import { type Overview, parameterOf } from '../gateway/overview.ts';
+import { planOf, readsOf } from '../gateway/plan.ts';
 import { preferencesOf } from '../middleware/prefer.ts';
 import { reply } from '../middleware/reply.ts';
 import type { Env } from '../middleware/request.ts';
-import { overviewAnswer, partOf } from './overview-answer.ts';
-import { overviewDescription } from './overview-head.ts';
-import { linesAnswer } from './overview-lines.ts';
+import type { Description } from './openapi.ts';
+import { linesAnswer } from './lines.ts';
+import { overviewAnswer, validated } from './overview-answer.ts';
 import { type Route, routeOf } from './route.ts';
-import { compositionsOf } from './selection.ts';
 import { secondsFor, waited } from './waited.ts';
 
 type Runtime = Pick<GatewayDeps, 'clock' | 'digest' | 'overviews'>;
 
 export const overviewRoutes = (gateway: Gateway, runtime: Runtime): Route[] =>
   runtime.overviews.map((overview) => ({
-    ...routeOf(overviewDescription(overview), { handle: answering(planOf(overview), gateway, runtime) }),
+    ...routeOf(overviewDescription(overview), { handle: answering(overview, gateway, runtime) }),
     path: patternOf(overview),
     mayBeCompressed: !Object.values(overview.sections).some(({ read }) => read.secrets),
   }));
+
+export const overviewDescription = (overview: Overview): Description => ({
+  method: 'get',
+  path: overview.path.replace(/:(\w+)/, '{$1}'),
+  operationId: overview.id,
+  tags: ['Composed'],
+  summary: overview.summary,
+  details: (doc) => doc.overview(overview),
+});
 
 /** Hono's. What its parameter cannot be is an unknown path. */
 function patternOf(overview: Overview): string {
@@ -32,32 +40,30 @@ function patternOf(overview: Overview): string {
   return parameter ? overview.path.replace(`:${parameter.name}`, `:portico_id{${parameter.form}}`) : overview.path;
 }
 
-function answering(
-  plan: Plan,
-  gateway: Gateway,
-  { clock, digest }: Pick<Runtime, 'clock' | 'digest'>,
-): Route['handle'] {
-  const askedOf = compositionsOf(plan);
-  return async (c) => {
+function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runtime): Route['handle'] {
+  const { compositionOf, hasParameter } = planOf(overview);
+  return (c) => {
     const request = c.get('porticoRequest');
-    const preferences = preferencesOf(request.header('prefer'));
-    const asked = askedOf(request.query, preferences, plan.hasParameter ? request.id : undefined);
-    const open = () => gateway.reader(request, (copyOf) => readsOf(asked.parts, copyOf));
-    const legsBy = (reader: Reader) => {
+    const { isStrict, changesOnly } = preferencesOf(request.header('prefer'));
+    const asked = compositionOf(request.query, isStrict, hasParameter ? request.id : undefined);
+    const form = { asked, changesOnly, digest };
+    const open = () => gateway.reader(request, (copyOf) => readsOf(asked.reads, copyOf));
+    const resultsBy = (reader: Reader) => {
       if (asked.error) throw asked.error;
-      return compose({ gateway, clock, reader }, asked);
+      const results = compose({ gateway, clock, reader }, asked);
+      return results.map((result) => {
+        const told = whenDone(result, (done) => validated(form, done));
+        if (told instanceof Promise) told.catch(() => undefined); // lines wait for required sections first
+        return told;
+      });
     };
-    const form = { asked, changesOnly: preferences.changesOnly, digest };
-    if (wantsLines(c)) return reply(c, await linesAnswer(request, form, legsBy(await open())));
-    const answer = async (reader: Reader) => {
-      const parts = new Map<string, Leg>();
-      for (const [name, leg] of legsBy(reader)) {
-        const part = partOf(form, name, leg instanceof Promise ? await leg : leg);
-        parts.set(name, part instanceof Promise ? await part : part);
-      }
-      return overviewAnswer(request, form, parts);
-    };
-    return reply(c, await waited(request, gateway, { open, answer }, secondsFor(request)));
+    const answer = (reader: Reader) =>
+      whenDone(allOf(resultsBy(reader)), (results) => overviewAnswer(request, form, results));
+    if (wantsLines(c))
+      return whenDone(open(), (reader) => linesAnswer(request, form, resultsBy(reader)).then((one) => reply(c, one)));
+    const seconds = secondsFor(request);
+    const answered = seconds === 0 ? whenDone(open(), answer) : waited(request, gateway, { open, answer }, seconds);
+    return whenDone(answered, (one) => reply(c, one));
   };
 }
 

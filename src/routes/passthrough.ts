@@ -1,5 +1,5 @@
 import { cacheStatusOf, cacheWordOf, type Reader, type Reading } from '../cache/reader.ts';
-import { andThen } from '../core/runtime.ts';
+import { whenDone } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/write.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
@@ -37,7 +37,7 @@ function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
     const readingBy = (reader: Reader) => reader.fresh(read) ?? gateway.read(read, reader);
     const seconds = mayWait ? secondsFor(request) : 0;
     if (seconds === 0)
-      return andThen(open(), (reader) => andThen(readingBy(reader), (one) => reply(c, readAnswer(request, one))));
+      return whenDone(open(), (reader) => whenDone(readingBy(reader), (one) => reply(c, readAnswer(request, one))));
     const answer = async (reader: Reader) => readAnswer(request, await readingBy(reader));
     return waited(request, gateway, { open, answer }, seconds).then((one) => reply(c, one));
   };

@@ -1,6 +1,6 @@
 import type { Reader } from '../cache/reader.ts';
 import { ClientLeft } from '../core/errors.ts';
-import type { Soon } from '../core/runtime.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { sessionOver } from '../gateway/sessions.ts';
 import { preferencesOf } from '../middleware/prefer.ts';
@@ -12,8 +12,8 @@ const PAUSE_MS = 2_000;
 
 /** How a request is answered: what it asks of the store, and what it makes of that. */
 interface Answering {
-  readonly open: () => Soon<Reader>;
-  readonly answer: (reader: Reader) => Soon<Answer>;
+  readonly open: () => MaybePromise<Reader>;
+  readonly answer: (reader: Reader) => MaybePromise<Answer>;
 }
 
 /** For how many seconds a client that has a copy wants to wait for a newer one (`contract.md` section 6); else 0. */
@@ -39,9 +39,9 @@ export async function waited(
     let answer = await answerBy(await open());
     // Not before: the first reading may last, and its credential may be one that the upstream refuses.
     if (answer.status === 304 && !waiting.takePlace(account, wait)) return answer;
-    request.wants = 'any'; // the first reading was as new as the client asked for
+    request.cacheMode = 'any'; // the first reading was as new as the client asked for
     while (answer.status === 304 && clock.now() < until && !waiting.isEnding) {
-      await request.aside(() => wait.pause(clock, Math.min(PAUSE_MS, until - clock.now())));
+      await request.whileWaiting(() => wait.pause(clock, Math.min(PAUSE_MS, until - clock.now())));
       if (request.hasLeft) throw new ClientLeft();
       const reader = await open(); // whose session may have been revoked
       if (hasExpired(request)) throw sessionOver();

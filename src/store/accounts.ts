@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Soon } from '../core/runtime.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import { type Decide, isChange } from './changes.ts';
 import { Instance, READ_MS, WRITE_MS } from './instance.ts';
 import { begun, type Change, ended, outcomeOf } from './note.ts';
@@ -27,7 +27,7 @@ export class Accounts extends Instance implements Store {
     return this.copies.get(key)?.entry;
   }
 
-  snapshot(request: SnapshotRequest): Soon<Snapshot> {
+  snapshot(request: SnapshotRequest): MaybePromise<Snapshot> {
     return new NoteSnapshot(this, request).begin();
   }
 

@@ -1,4 +1,4 @@
-import type { Soon } from '../core/runtime.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import type { Copy } from './copies.ts';
 import type { Held, Note } from './note.ts';
 import type { AccountId, CacheKey, Window } from './port.ts';
@@ -53,11 +53,11 @@ export interface Backend {
   /** Until then, by its clock, what instances were told by it before may be lost. */
   readonly reliableAt: number;
   /** The account's note, the copies under these cache keys, and the record of this idempotency key. */
-  look(account: AccountId, keys?: readonly CacheKey[], key?: string): Soon<Looked>;
+  look(account: AccountId, keys?: readonly CacheKey[], key?: string): MaybePromise<Looked>;
   /** The last note of the account that this instance has seen. */
   peek(account: AccountId): Seen | undefined;
-  swap(account: AccountId, seen: Seen, next: Next): Soon<Swapped>;
-  count(account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Soon<Count>;
+  swap(account: AccountId, seen: Seen, next: Next): MaybePromise<Swapped>;
+  count(account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number): MaybePromise<Count>;
   /**
    * Keeps a copy for other instances, if it is not too large. Resolves with whether this instance may keep it too: the
    * account has the note that its version came from, and one that outlives it.

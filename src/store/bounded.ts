@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { andThen, type Soon } from '../core/runtime.ts';
+import { whenDone, type MaybePromise } from '../core/runtime.ts';
 
 export { LRUCache };
 
@@ -13,13 +13,13 @@ export const ADDRESS_LENGTH = 16;
 const MOST_REMEMBERED = 10_000;
 
 /** The same, with what it has made for the last texts. */
-export function remembered(make: (text: string) => Soon<string>): (text: string) => Soon<string> {
+export function remembered(make: (text: string) => MaybePromise<string>): (text: string) => MaybePromise<string> {
   const known = recent<string, string>(MOST_REMEMBERED);
   const remember = (text: string, made: string) => {
     known.set(text, made);
     return made;
   };
-  return (text) => known.get(text) ?? andThen(make(text), (made) => remember(text, made));
+  return (text) => known.get(text) ?? whenDone(make(text), (made) => remember(text, made));
 }
 
 /** The part of a bound that one owner may have. */

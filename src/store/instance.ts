@@ -1,4 +1,4 @@
-import { andThen, type Clock, type Soon, within } from '../core/runtime.ts';
+import { whenDone, type Clock, type MaybePromise, within } from '../core/runtime.ts';
 import type { Backend, Looked } from './backend.ts';
 import { recent } from './bounded.ts';
 import { Changes, type Decide } from './changes.ts';
@@ -72,8 +72,8 @@ export class Instance {
     this.backend.accept?.(account);
   }
 
-  epochOf(account: AccountId): Soon<number | undefined> {
-    return andThen(this.inTime(this.look(account), WRITE_MS), (seen) => {
+  epochOf(account: AccountId): MaybePromise<number | undefined> {
+    return whenDone(this.inTime(this.look(account), WRITE_MS), (seen) => {
       const own = this.#signedOut.get(account)?.epoch ?? 0; // of which the store may not know yet
       return seen && Math.max(epochIn(seen.note, this.backend.now()), own);
     });
@@ -102,7 +102,7 @@ export class Instance {
   }
 
   /** The reply; undefined where there is none in time, or the store cannot be asked. */
-  inTime<T>(reply: Soon<T>, ms: number): Soon<T | undefined> {
+  inTime<T>(reply: MaybePromise<T>, ms: number): MaybePromise<T | undefined> {
     if (!(reply instanceof Promise) || this.backend.isHere) return reply;
     return within(this.clock, ms, reply).catch(() => undefined);
   }

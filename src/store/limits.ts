@@ -1,4 +1,4 @@
-import type { Clock, Soon } from '../core/runtime.ts';
+import type { Clock, MaybePromise } from '../core/runtime.ts';
 import type { Backend } from './backend.ts';
 import { recent } from './bounded.ts';
 import type { AccountId, Requested, Window, WindowUse } from './port.ts';
@@ -30,7 +30,7 @@ export class Limits {
   }
 
   /** Counts a request. Rejects where the store does not answer. */
-  take(request: Requested, window: Window): Soon<WindowUse> {
+  take(request: Requested, window: Window): MaybePromise<WindowUse> {
     const { account } = request;
     if (this.#backend.isHere) return this.#backend.count(account, window, 1);
     const open = this.#windowOf(account, window);

@@ -1,5 +1,5 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { Soon, WaitUntil } from '../core/runtime.ts';
+import type { MaybePromise, WaitUntil } from '../core/runtime.ts';
 
 /** Keyed hash of a credential, or of a client's address for the calls that take none. */
 export type AccountId = string;
@@ -94,11 +94,11 @@ export interface Snapshot {
   readonly session: SessionState | undefined;
   /** The valid copy, of any age, as far as it is known without asking. */
   copy(key: CacheKey): Entry | undefined;
-  lookup(key: CacheKey): Soon<Found>;
+  lookup(key: CacheKey): MaybePromise<Found>;
   /** Whether what was found is still valid, as far as this instance knows. */
   holds(key: CacheKey, found: Found): boolean;
   /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
-  save(key: CacheKey, found: Found, fetched: Fetched): Soon<Saved>;
+  save(key: CacheKey, found: Found, fetched: Fetched): MaybePromise<Saved>;
 }
 
 /** A session of an account. */
@@ -221,7 +221,7 @@ export interface Begun {
 /** What is known of accounts, by one instance or by all that share a store. Versions never repeat, so lost data voids all copies. */
 export interface Store {
   /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
-  snapshot(request: SnapshotRequest): Soon<Snapshot>;
+  snapshot(request: SnapshotRequest): MaybePromise<Snapshot>;
   /** The copy that this instance has, valid or not. */
   copyOf(key: CacheKey): Entry | undefined;
   /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
@@ -239,7 +239,7 @@ export interface Store {
   /** The upstream accepts the account. */
   accept(account: AccountId): void;
   /** The epoch of a session that begins now; undefined where only the store could tell, and it does not answer. Never rejects. */
-  epochOf(account: AccountId): Soon<number | undefined>;
+  epochOf(account: AccountId): MaybePromise<number | undefined>;
   /** Resolves with whether all instances know of it; if not, this one does, and goes on to report it. Never rejects. */
   revoke(request: Requested, session: SessionId, which: 'one' | 'all'): Promise<boolean>;
 }

@@ -1,4 +1,4 @@
-import type { Soon } from '../core/runtime.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import type { Backend, Count, Looked, Next, Seen, Swapped } from './backend.ts';
 import { LRUCache } from './bounded.ts';
 import type { Copy } from './copies.ts';
@@ -7,9 +7,9 @@ import type { AccountId, CacheKey, Entry, Window } from './port.ts';
 
 /** Seals texts with AES-256-GCM, bound to a name. Of several secrets the last one seals, and any of them opens. */
 export interface Seal {
-  seal(name: string, text: string): Soon<Uint8Array>;
+  seal(name: string, text: string): MaybePromise<Uint8Array>;
   /** Undefined for what was sealed under another name or by another secret, or was changed since. */
-  open(name: string, value: Uint8Array): Soon<string | undefined>;
+  open(name: string, value: Uint8Array): MaybePromise<string | undefined>;
 }
 
 /** Where sealed values of accounts are kept under names: in Redis, or in the account's object. What cannot be asked rejects. */
@@ -74,7 +74,7 @@ interface Known extends Seen {
 interface Tools {
   readonly seal: Seal;
   /** Keyed hash of a text, at least 16 characters. */
-  readonly nameOf: (text: string) => Soon<string>;
+  readonly nameOf: (text: string) => MaybePromise<string>;
   /** How long a note is kept that has a copy under it: longer than any copy. */
   readonly noteMs: number;
 }

@@ -1,4 +1,4 @@
-import { andThen, type Soon } from '../core/runtime.ts';
+import { whenDone, type MaybePromise } from '../core/runtime.ts';
 import type { Seen } from './backend.ts';
 import type { Copy } from './copies.ts';
 import { type Instance, READ_MS } from './instance.ts';
@@ -42,7 +42,7 @@ export class NoteSnapshot implements Snapshot {
   }
 
   /** Counts the request, and asks for the note where something may be cached or a session has to be known. */
-  begin(): Soon<this> {
+  begin(): MaybePromise<this> {
     const { account, window, keys = [], session } = this.#request;
     const { limits } = this.#instance;
     const counting = window && this.#instance.inTime(limits.take(this.#request, window), READ_MS);
@@ -52,18 +52,18 @@ export class NoteSnapshot implements Snapshot {
       this.use = window && (use ?? limits.guess(account, window));
       return this;
     };
-    return looking instanceof Promise ? looking.then(() => andThen(counting, counted)) : andThen(counting, counted);
+    return looking instanceof Promise ? looking.then(() => whenDone(counting, counted)) : whenDone(counting, counted);
   }
 
   /** Asks for the note, and for what has no fresh copy here: then again for copies that are of another version now. */
-  #look(keys: readonly CacheKey[], isAgain = false, endsAt = this.#instance.clock.now() + READ_MS): Soon<void> {
+  #look(keys: readonly CacheKey[], isAgain = false, endsAt = this.#instance.clock.now() + READ_MS): MaybePromise<void> {
     const instance = this.#instance;
     const { backend, copies, clock } = instance;
     const { account } = this.#request;
     const now = clock.now();
     this.#isAsked = true;
     const wanted = backend.isHere ? NONE : keys.filter((key) => isAgain || !isFresh(copies.get(key), key, now));
-    return andThen(instance.inTime(backend.look(account, wanted), endsAt - now), (seen) => {
+    return whenDone(instance.inTime(backend.look(account, wanted), endsAt - now), (seen) => {
       this.#learnSession(seen);
       if (!seen || backend.reliableAt > backend.now() || instance.isRefused(this.#request)) return undefined;
       this.#seen = seen;
@@ -109,10 +109,10 @@ export class NoteSnapshot implements Snapshot {
     return copy.entry;
   }
 
-  lookup(key: CacheKey): Soon<Found> {
+  lookup(key: CacheKey): MaybePromise<Found> {
     // What is never kept asks nobody, so nobody may join it: a write may have been answered elsewhere meanwhile.
     if (this.#isAsked || key.lifeMs === 0) return this.#found(key);
-    return andThen(this.#look([key]), () => this.#found(key));
+    return whenDone(this.#look([key]), () => this.#found(key));
   }
 
   #found(key: CacheKey): Found {
@@ -130,11 +130,11 @@ export class NoteSnapshot implements Snapshot {
     return seen !== undefined && this.#versionOf(key, seen) === found.version; // undefined: also of another store
   }
 
-  save(key: CacheKey, found: Found, { entry, drop }: Fetched): Soon<Saved> {
+  save(key: CacheKey, found: Found, { entry, drop }: Fetched): MaybePromise<Saved> {
     const instance = this.#instance;
     if (drop) {
       const dropping = drop === 'key' ? instance.drop(this.#request, key) : instance.refuse(this.#request);
-      return andThen(instance.inTime(dropping, READ_MS), () => ({ stored: false, holds: false }));
+      return whenDone(instance.inTime(dropping, READ_MS), () => ({ stored: false, holds: false }));
     }
     const holds = this.holds(key, found);
     if (!entry || !holds) return { stored: false, holds };

@@ -22,7 +22,7 @@ export interface RequestContext extends Timed {
   /** The gateways and proxies that it came through, as it says. */
   readonly via?: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
-  wants: 'any' | 'no-cache' | 'no-store';
+  cacheMode: 'any' | 'no-cache' | 'no-store';
   /** The client's IP address. */
   readonly address: string;
   /** What links begin with: scheme, host and mount path. */

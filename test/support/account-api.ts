@@ -1,4 +1,4 @@
-import type { Overview } from '../../src/gateway/sections.ts';
+import type { Overview } from '../../src/gateway/overview.ts';
 import { overviews, proxyAccount } from '../../src/proxy-account/index.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { tableOf } from '../../src/upstream/table.ts';

@@ -11,7 +11,7 @@ import {
   trace,
   type Tracer,
 } from '@opentelemetry/api';
-import { type AttemptSpan, BEHIND, type Phase, type RequestSpan, type Sent } from '../../../core/timeline.ts';
+import { type AttemptSpan, BACKGROUND, type Phase, type RequestSpan, type Sent } from '../../../core/timeline.ts';
 import type { Trace, TracedRequest, Tracing } from '../../../core/tracing.ts';
 
 /**
@@ -171,7 +171,7 @@ class Served implements RequestSpan {
 
   /** What goes on when the request is over is in no leg that has not begun before. */
   #around(name: string | undefined): Context {
-    if (name === undefined || name === BEHIND) return this.#whole.inside;
+    if (name === undefined || name === BACKGROUND) return this.#whole.inside;
     const begun = this.#legs.get(name);
     if (begun || this.#isOver) return (begun ?? this.#whole).inside;
     const { request, tracer } = this.#begun;

@@ -1,0 +1,95 @@
+import { GatewayError } from '../core/errors.ts';
+import type { MaybePromise } from '../core/runtime.ts';
+import { allOf, composedNames, requiredSections, type SectionResult } from '../gateway/compose.ts';
+import { leftCode } from '../middleware/access-log.ts';
+import { type Answer, NO_STORE, timingOf } from '../middleware/reply.ts';
+import type { ClientRequest } from '../middleware/request.ts';
+import { errorOf, etagOf, type Form, formHeaders, isKnown, knownIn, note } from './overview-answer.ts';
+
+/**
+ * One line per section as soon as it is read, and `{"complete":true}` at the end, with the ETag where the whole may be kept.
+ * Begins when all required sections are read, so that their failure can still be a problem with its status. After that a
+ * refusal cuts the stream short.
+ */
+export async function linesAnswer(
+  request: ClientRequest,
+  { asked, changesOnly }: Form,
+  results: readonly MaybePromise<SectionResult>[],
+): Promise<Answer> {
+  const names = composedNames(asked);
+  const of = (some: readonly string[]) => results.filter((_, at) => some.includes(names[at] ?? ''));
+  const required = await allOf(of(requiredSections(asked)));
+  const timing = required.map(({ name, ms, state }) => timingOf(name, ms, state)).join(', ');
+  request.cache = 'stream';
+  request.isStream = true;
+  const known = changesOnly ? knownIn(request.header('if-none-match'), asked) : undefined;
+  const type = { 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' };
+  return {
+    status: 200,
+    headers: { ...formHeaders(asked, known), ...NO_STORE, ...type },
+    body: streamOf(request, { wanted: of(asked.wanted), known }),
+    ...(timing && { timing }),
+  };
+}
+
+interface Lines {
+  readonly wanted: readonly MaybePromise<SectionResult>[];
+  /** What the client has of each section. */
+  readonly known: readonly string[] | undefined;
+}
+
+/** A line is made when the client has taken those before it: what it has not read is the listener's to count. */
+function streamOf(request: ClientRequest, { wanted, known }: Lines): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const done: SectionResult[] = [];
+  let cut: string | undefined;
+  const left = new Map(wanted.map((result, at) => [at, arrived(at, result)]));
+  return new ReadableStream({
+    async pull(controller) {
+      const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
+      for (let isSent = false; !isSent && left.size > 0;) {
+        const { at, result, error } = await Promise.race(left.values());
+        left.delete(at);
+        if (request.hasLeft) return endCut(request, leftCode(request)); // nobody reads it any more
+        isSent = result !== undefined;
+        if (!result) {
+          cut ??= error instanceof GatewayError ? error.code : 'internal_error';
+          continue;
+        }
+        done[at] = result;
+        send(lineOf(request, result, known?.[at]));
+      }
+      if (left.size > 0) return;
+      if (cut !== undefined) endCut(request, cut);
+      else {
+        request.end();
+        send(JSON.stringify({ complete: true, etag: etagOf(request, done) }));
+      }
+      controller.close();
+    },
+    cancel: () => endCut(request, leftCode(request)),
+  });
+}
+
+/** A section that is read, or why it is not. */
+const arrived = (at: number, result: MaybePromise<SectionResult>) =>
+  Promise.resolve(result).then(
+    (done) => ({ at, result: done, error: undefined }),
+    (error: unknown) => ({ at, result: undefined, error }),
+  );
+
+/** The status has been sent: the line in the log has the code of what cut the stream short. */
+function endCut(request: ClientRequest, code: string): void {
+  if (!request.isEnded) request.code = code;
+  request.end();
+}
+
+function lineOf(request: ClientRequest, result: SectionResult, known: string | undefined): string {
+  const { name, state, code, error, text = 'null' } = result;
+  note(request, result);
+  const why = code === undefined ? '' : `,"code":${JSON.stringify(code)}`;
+  const head = `{"section":${JSON.stringify(name)},"state":"${state}"${why}`;
+  if (error) return `${head},"error":${JSON.stringify(errorOf(request, name, error))}}`;
+  if (isKnown(result, known)) return `${head},"unchanged":true}`;
+  return `${head},"data":${text.replaceAll(/[\r\n]+\s*/g, ' ')}}`;
+}
