@@ -67,7 +67,7 @@ const json = readAs('a JSON object', (text) => {
   return isPlainObject(value) ? value : undefined;
 });
 
-/** By the ids of operations that can be cached. */
+/** Policies by the id of the operation. */
 function cachePolicyOf({ operations }: Table) {
   return z.pipe(
     json,

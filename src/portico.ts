@@ -33,11 +33,11 @@ export interface Runtime {
 }
 
 export interface PorticoOptions extends Hooks {
-  /** By `fromEnv` of `portico/node`, or given by `worker` of `portico/worker`. */
+  /** Made by `fromEnv` of `portico/node`, or given by `worker` of `portico/worker`. */
   readonly runtime: Runtime;
   /** The endpoints of the upstream, by `defineRows`. */
   readonly rows: Readonly<Record<string, Operation>>;
-  /** By `overview`. */
+  /** Overviews, each made by `overview`. */
   readonly overviews?: readonly Overview[];
 }
 

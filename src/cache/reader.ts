@@ -62,7 +62,7 @@ export function readingOf(entry: Entry, freshMs: number, { clock, metrics }: Rea
   return { status: 200, entry, age: ageOf(entry, now), ttl, code, isCacheable: true };
 }
 
-/** Whose request it is, what it will read, and what it sees of the store. */
+/** What a reader is made of. */
 type Who = Pick<Reader, 'context' | 'account' | 'owner' | 'snapshot' | 'reads' | 'keys'>;
 
 /** Who reads: a request that has been counted, or a part of it, and its snapshot of the store. */
@@ -104,7 +104,7 @@ export class Reader {
     return this.snapshot.copy(this.keyOf(read));
   }
 
-  /** That of a read that was named at the beginning is made already: it is told by being the same object. */
+  /** Keys of the reads given to the constructor are ready; they are found by identity. */
   keyOf(read: Read): CacheKey {
     const at = this.reads.indexOf(read);
     const made = at < 0 ? undefined : this.keys[at];
@@ -116,7 +116,7 @@ export class Reader {
     return (this.#abortable ??= this.#whole ? this.#whole.abortable.part() : this.context.abortable);
   }
 
-  /** The same reader for a part of the request, such as a section, that can be given up by itself. */
+  /** A reader for a part of the request, such as a section. The part can be given up alone. */
   part(): Reader {
     return new Reader(this, this.#options, this);
   }

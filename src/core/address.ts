@@ -26,7 +26,7 @@ const LOCAL_ORIGIN = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$
 
 interface Origins {
   readonly allowedOrigins: readonly string[];
-  /** Those of this machine, on any port. */
+  /** Origins of this machine, on any port. */
   readonly allowsLocalOrigins: boolean;
 }
 

@@ -12,7 +12,7 @@ export interface Logger {
 interface RequestFields {
   readonly request_id: string;
   readonly trace_id: string;
-  /** Not there if the head could not be read. */
+  /** Undefined if the head could not be read. */
   readonly method?: string | undefined;
   /** The template, never the path. */
   readonly route: string;
@@ -29,12 +29,12 @@ interface RequestFields {
   readonly code?: string | undefined;
   /** Why the upstream failed. Of lines that are not about a request: an error code of the system or of the store. */
   readonly reason?: string | undefined;
-  /** Of a write that may have happened. */
+  /** Said of a write that may have happened. */
   readonly outcome?: 'unknown' | undefined;
   /** Sections. */
   readonly failed?: readonly string[] | undefined;
   readonly stale?: readonly string[] | undefined;
-  /** Of a slow request. */
+  /** Said of a slow request. */
   readonly legs?: readonly LegFields[] | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface LogFields extends Partial<RequestFields> {
   /** Name and stack of a fault of ours, without its message, which may quote input. */
   readonly fault?: string;
   readonly signal?: string;
-  /** Of the upstream. */
+  /** Host of the upstream. */
   readonly host?: string;
   /** The system's code of what has failed. */
   readonly errno?: string;
@@ -62,7 +62,7 @@ export interface LogFields extends Partial<RequestFields> {
   readonly url?: string;
 }
 
-/** Whose request a fault was met in. */
+/** The request in which a fault was met. */
 interface Faulted {
   readonly requestId: string;
   readonly trace: { readonly traceId: string };
@@ -88,7 +88,7 @@ function faultOf(thrown: unknown): string {
   }
 }
 
-/** Of a function of the operator's, by the name of its option. */
+/** Message for a hook that has failed. `name`: its option. */
 export const hookFailed = (name: string) => `the hook \`${name}\` has failed`;
 
 /** The stack without the message, which may quote input. */

@@ -8,7 +8,7 @@ const PUBLISHED = ['for-development-only-and-known-to-all', 'for-this-machine-on
 /** What was expected instead of one that cannot be used. */
 export const expectedSecret = ({ length }: string): string | undefined => (length < LEAST ? A_SECRET : undefined);
 
-/** The same in production, where it has to keep something secret. */
+/** As `expectedSecret`, for production: there a published secret is refused too. */
 export const expectedOwnSecret = (secret: string): string | undefined =>
   PUBLISHED.includes(secret)
     ? 'a secret of your own, since NODE_ENV is production: this one is public'

@@ -19,7 +19,7 @@ export const BACKGROUND = '(background)';
 /** What a timeline is of. */
 export interface Timed {
   readonly requestId: string;
-  /** In the order in which they began. Absent until the first: an answer from the cache has none. */
+  /** Phases in the order in which they began. Undefined until the first one: an answer from the cache has none. */
   phases?: Phase[] | undefined;
   /** Absent where the request is not sampled. */
   readonly span?: RequestSpan | undefined;
@@ -63,7 +63,7 @@ export class Phase {
   readonly start: number;
   /** Undefined while it goes on. */
   end: number | undefined;
-  /** Of an attempt: the upstream's status, if it gave one, and what became of it. */
+  /** Of an attempt only: the upstream's status, if it gave one, and what became of the attempt. */
   status: number | undefined;
   outcome: CallOutcome | undefined;
   reason: Reason | undefined;
@@ -124,7 +124,7 @@ export interface LegTimes {
   /** From the begin of the request to the end of the leg. */
   readonly ms: number;
   readonly phases: ReadonlyMap<PhaseName, number>;
-  /** Of its last attempt that failed. */
+  /** Why the last attempt that failed did so. */
   readonly reason: Reason | undefined;
 }
 

@@ -44,7 +44,7 @@ interface Answering {
   readonly clock: Clock;
   readonly gateway: Pick<Gateway, 'read'>;
   readonly reader: Reader;
-  /** Of all bodies together. */
+  /** Most bytes of all bodies together. */
   readonly maxBytes: number;
   readonly problemFor: (error: GatewayError, instance: string) => Problem;
 }

@@ -91,7 +91,7 @@ class Composer {
   #add(name: string, result: MaybePromise<SectionResult>): void {
     if (!(result instanceof Promise) && !result.error) return void this.results.set(name, result);
     const checked = Promise.resolve(result).then((done) => this.#checked(name, done));
-    // So that a refused account does not cost four calls.
+    // The other reads end too, so that a refused account does not cost four calls.
     checked.catch((error: unknown) => this.#reader.giveUp(error));
     this.results.set(name, checked);
   }
@@ -226,7 +226,7 @@ class Composer {
   }
 }
 
-/** At once if all are there. */
+/** All values; a promise only if one of them is a promise. */
 export const allOf = <T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> =>
   values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);
 

@@ -41,7 +41,7 @@ export interface Section {
   /** Where the row's path has an `{id}`. */
   readonly id?: string | FromPath | From;
   readonly query?: Readonly<Record<string, QueryValue>>;
-  /** Its failure fails the whole. */
+  /** The failure of this section fails the whole. */
   readonly required?: true;
 }
 
@@ -53,7 +53,7 @@ export interface Overview {
   /** It may have one parameter, such as `:id`. */
   readonly path: `/bff/v1/${string}`;
   readonly summary: string;
-  /** In the order in which they are answered. */
+  /** Sections in the order in which they are answered. */
   readonly sections: Sections;
   /** Makes the section `computed` of the others. An input that failed, or that nobody asked for, is null. */
   readonly compute?: ((inputs: Readonly<Record<string, unknown>>) => unknown) | undefined;
@@ -110,7 +110,7 @@ type Inputs<All> = {
 type Result = string | number | boolean | null | (object & { readonly then?: never });
 
 interface About {
-  /** Its `operationId`. Without one it is made of the path: `getInboxOverview` of `/bff/v1/inbox-overview`. */
+  /** The `operationId`. By default it is made of the path: `getInboxOverview` of `/bff/v1/inbox-overview`. */
   readonly id?: string;
   /** Without one, its path in words is its summary. */
   readonly summary?: string;

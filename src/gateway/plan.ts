@@ -92,11 +92,11 @@ export interface Composition {
   readonly overview: Overview;
   /** Sections asked for, in the overview's order; what is computed is the last. */
   readonly wanted: readonly string[];
-  /** Those that are read, and what they depend on. */
+  /** The sections that are read: those that are wanted, and those that they depend on. */
   readonly reads: readonly SectionRead[];
   /** Any failed section fails the whole (`Prefer: handling=strict`, RFC 7240). */
   readonly strict: boolean;
-  /** By `fields[section]`. */
+  /** Fields that are wanted, by the name of their parameter: `fields[section]`. */
   readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
   /** Why it is refused: not before the request is counted. */
   readonly error?: GatewayError | undefined;
@@ -177,7 +177,7 @@ export const readsOf = (reads: readonly SectionRead[], copyOf: CopyOf): Read[] =
 /** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
 const LIKE_OURS = /^(section|field|page_?size)/i;
 
-/** In the order in which they are answered. */
+/** Names of sections in the order in which they are answered. */
 const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sections), ...(compute ? [COMPUTED] : [])];
 
 /** The names that each parameter of ours lists, the sizes of pages, and what is wrong with them. */

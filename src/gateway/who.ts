@@ -28,7 +28,7 @@ export class AcceptedAccounts {
     this.#store = store;
   }
 
-  /** Whose share a request takes: the account's if it is accepted, else the address's. */
+  /** The owner whose share a request takes: the account if it is accepted, else the address. */
   ownerOf(account: AccountId | undefined, client: { readonly address: string }): Owner {
     const isAccepted = account !== undefined && this.#accounts.get(account) === true;
     return isAccepted ? account : addressOwner(client.address);

@@ -31,7 +31,7 @@ export interface WriteTools extends GatewayDeps {
   readonly waiting: Pick<Waiting, 'wake'>;
 }
 
-/** Whose request it is. */
+/** A request that is about a write. */
 interface Asked {
   readonly operation: Pick<Operation, 'credential'>;
   readonly context: RequestContext;

@@ -18,7 +18,7 @@ export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestT
   return request;
 }
 
-/** The same at a path of the host's, which may be any. */
+/** As `beginRequest`, at a path of the host's, which may be any. */
 export function beginAt(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
   c.env ??= {}; // `app.request()` gives none
   const request = new ClientRequest(c.req, route, tools, c);

@@ -28,7 +28,7 @@ export interface CallInput {
 export interface WriteInput extends CallInput {
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** In the place of the client's `Idempotency-Key`: a handler that writes twice needs two. */
+  /** Used instead of the client's `Idempotency-Key`: a handler that writes twice needs two keys. */
   readonly key?: string;
 }
 

@@ -56,6 +56,6 @@ export function traceOf(traceparent: string | undefined, tracestate: string | un
   return { traceId, flags, tracestate: state, parentId };
 }
 
-/** By position; five times as fast as `replaceAll`. */
+/** Cuts by position: five times as fast as `replaceAll`. */
 const withoutDashes = (uuid: string) =>
   uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23) + uuid.slice(24);

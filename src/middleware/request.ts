@@ -17,7 +17,7 @@ import { invalid } from '../upstream/input.ts';
 import { credentialOf, requestIdOf, traceOf, cacheModeOf } from './headers.ts';
 import type { Compress } from './sending.ts';
 
-/** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
+/** The Hono environment of the app and of all that is mounted in it. Only a runtime's own code reads what that puts into `c.env`. */
 export interface Env {
   Bindings: object;
   Variables: { porticoRequest: ClientRequest };
@@ -54,11 +54,11 @@ export interface RequestTools {
 
 /** What is known of a request by the route that it came to. */
 export interface RouteFacts {
-  /** In logs. */
+  /** Name in logs. */
   readonly name: string;
-  /** In logs and metrics. */
+  /** Name in logs and metrics. */
   readonly operation?: string | undefined;
-  /** Not where a secret may stand beside words of the client: their length together would tell of it (BREACH). */
+  /** False where a secret may stand beside words of the client: their length together would tell of the secret (BREACH). */
   readonly mayBeCompressed?: boolean;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
@@ -130,7 +130,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   #address: string | undefined;
   #mounted: string | undefined;
   #abortable: Abortable | undefined;
-  /** Its timer, and hearing whether the client leaves. */
+  /** Stops the timer, and listening for the client to leave. */
   #stop: (() => void) | undefined;
 
   /** `hono`: absent for a request that a guard refuses. */
@@ -161,7 +161,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
     return this.head.method;
   }
 
-  /** Of its problems. */
+  /** `instance` of problems. */
   get instance(): string {
     return this.path;
   }

@@ -17,7 +17,7 @@ const LIFE_SECONDS = 7 * DAY_SECONDS;
 const MOST_SECONDS = 30 * DAY_SECONDS;
 /** What browsers keep of a cookie, its name included. */
 const MAX_COOKIE = 4_096;
-/** Of a token in bytes: sealed and encoded it fits into a cookie. */
+/** Most bytes of a token: sealed and encoded it still fits into a cookie. */
 export const MAX_TOKEN = 2_900;
 
 const refused = (detail: string) =>
@@ -164,7 +164,7 @@ export class Sessions {
   }
 }
 
-/** By its head: on Workers a request without a body may have an empty one. */
+/** Whether the head announces a body: on Workers a request without a body may have an empty one. */
 const announcesBody = (request: ClientRequest) =>
   (request.header('content-length') ?? '0') !== '0' || request.header('transfer-encoding') !== undefined;
 

@@ -77,7 +77,7 @@ export class Circuit {
     this.#open = undefined;
     this.#calls = new LastCalls();
     this.#tools.metrics.circuitIs('closed');
-    // At the same level, so that whoever reads that it began reads that it is over.
+    // Logged at the level of the opening, so that whoever reads of that reads of this.
     this.#tools.logger.warn({}, 'circuit closed: the upstream answers again');
   }
 }

@@ -16,7 +16,7 @@ export class Drift {
   readonly #tools: Tools;
   /** Answers in a row that fitted, by operation. */
   readonly #fitting = new Map<string, number>();
-  /** By fields that schemas document: there are not many. */
+  /** Misfits so far, by operation and documented field: there are not many. */
   readonly #counts = new Map<string, number>();
 
   constructor(tools: Tools) {

@@ -3,7 +3,7 @@ import { SlidingWindow } from './sliding-window.ts';
 const SPAN_MS = 10_000;
 /** Fewer calls say nothing. */
 const LEAST_CALLS = 20;
-/** Of each account, where enough accounts have called. */
+/** Calls that count of each account, where enough accounts have called. */
 const EACH = 5;
 /** Accounts that are told apart; any more are one together. */
 const MAX_ACCOUNTS = 5_000;
@@ -24,7 +24,7 @@ interface Call {
 export class LastCalls {
   /** Up to 20 of each account, the oldest first. The account that called last is the last. */
   readonly #accounts = new Map<string, Call[]>();
-  /** Of each account the last five. */
+  /** The last five calls of each account. */
   readonly #calls = new SlidingWindow(SPAN_MS);
   readonly #bad = new SlidingWindow(SPAN_MS);
   #forgetsAt = 0;

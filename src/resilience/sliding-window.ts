@@ -3,7 +3,7 @@ const STEPS = 20;
 /** A count of the last `spanMs`, forgotten in steps of a twentieth of it. */
 export class SlidingWindow {
   readonly #stepMs: number;
-  /** Of each of the last steps, by its number modulo `STEPS`. */
+  /** Counts of the last steps, each at its number modulo `STEPS`. */
   readonly #counts = Array.from({ length: STEPS }, () => 0);
   #sum = 0;
   /** Number of the latest step, since the epoch. */

@@ -155,7 +155,7 @@ function anyOf(description: string, path: string, codes: readonly ErrorCode[], h
   };
 }
 
-/** By the names of their components. */
+/** Responses by the names of their components. */
 export function answersOf({ operations }: Table) {
   const list = operations.find(({ paged }) => paged)?.path ?? '/';
   const write = operations.find(({ exclusive }) => exclusive)?.path ?? '/';

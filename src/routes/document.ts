@@ -20,7 +20,7 @@ const description = about('/openapi.json', 'getOpenApiDocument', 'This document'
 
 type Described = Pick<GatewayDeps, 'table' | 'overviews'>;
 
-/** Of all routes, also of those that the operator has off. */
+/** Describes all routes, also those that the operator has turned off. */
 const allDescriptions = ({ table, overviews }: Described): readonly Description[] => [
   ...overviews.map(overviewDescription),
   batchDescription(table),

@@ -35,7 +35,7 @@ credential and names all methods and headers that the gateway takes. Without lis
 **Every answer** has an \`X-Request-Id\`, yours if you send one, \`Server-Timing\`, and \`RateLimit\` where a limit applies. HEAD works
 where GET does. Query parameters that are not documented go to the upstream as they are.`;
 
-/** In the order of the document, each once. */
+/** Tags in the order of the document, each once. */
 const tagsOf = ({ operations }: Table) =>
   [
     ...new Map([
@@ -64,7 +64,7 @@ export function documentOf(routes: readonly Description[], table: Table): object
   }
   for (const [name, scheme] of Object.entries(CREDENTIALS)) registry.registerComponent('securitySchemes', name, scheme);
   for (const [name, answer] of Object.entries(answersOf(table))) registry.registerComponent('responses', name, answer);
-  // By zod itself: zod-to-openapi reads no schema of zod/mini.
+  // zod itself makes the schema: zod-to-openapi reads none of zod/mini.
   const schemas = jsonSchemaOf(z.union([...referred])).$defs ?? {};
   const codes = [...new Set([...ERROR_CODES, ...table.refusals.keys()])]; // an enum has each once
   for (const [name, schema] of Object.entries(schemas))

@@ -86,7 +86,7 @@ export function knownIn(header: string | undefined, { wanted }: Composition): re
 const STRICT = 'handling=strict';
 const CHANGED = 'changed-sections';
 
-/** Of lines too. */
+/** Headers that lines have too. */
 export const formHeaders = ({ strict }: Composition, known: unknown): Record<string, string> => ({
   Vary: 'Authorization, Accept, Prefer',
   ...(strict || known !== undefined ? appliedOf([strict && STRICT, known !== undefined && CHANGED]) : undefined),

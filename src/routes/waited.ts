@@ -37,7 +37,7 @@ export async function waited(
   const stay = request.onLeft(() => wait.wake());
   try {
     let answer = await answerBy(await open());
-    // Not before: the first reading may last, and its credential may be one that the upstream refuses.
+    // A place is taken only now: the first reading may last, and the upstream may refuse its credential.
     if (answer.status === 304 && !waiting.takePlace(account, wait)) return answer;
     request.cacheMode = 'any'; // the first reading was as new as the client asked for
     while (answer.status === 304 && clock.now() < until && !waiting.isEnding) {

@@ -38,7 +38,7 @@ export interface RequestContext extends Timed {
 
   /** Set once it is known. */
   account: AccountId | undefined;
-  /** Whose share of what is bounded it takes; set once it is known. */
+  /** Owner whose share of the bounded resources the request takes; set once it is known. */
   owner?: Owner | undefined;
   /** The limit that it was counted in; absent if none applies. */
   limitUse?: { readonly quota: Quota; readonly use: WindowUse } | undefined;
@@ -81,13 +81,13 @@ export interface Validators {
   readonly lastModified?: string;
 }
 
-/** Whose call it is. */
+/** Who makes a call. */
 export interface Whose {
   /** The request that it was begun for. Other requests may wait for it too. */
   readonly context: RequestContext;
   /** Absent for calls that take no credential. */
   readonly account: AccountId | undefined;
-  /** Whose share of the bounded resources it takes. */
+  /** Owner whose share of the bounded resources the call takes. */
   readonly owner: Owner;
 }
 

@@ -60,7 +60,7 @@ export interface Row {
   readonly notCompared?: ReadonlySet<string>;
   /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
-  /** Its answer has a credential for a session of a browser, in this member: `POST /bff/v1/session/<as>` begins one with it. */
+  /** The member `token` of the answer is a credential: `POST /bff/v1/session/<as>` begins a browser's session with it. */
   readonly signsIn?: { readonly as: string; readonly token: string };
   /** Codes of the upstream's own that it may refuse this with. */
   readonly refusals?: Readonly<Record<string, Refusal>>;

@@ -53,7 +53,7 @@ const placeOf = ({ path }: Operation) => path.replace(/\/$/, '');
 /** A path without a parameter comes before those whose parameter might be a part of it. */
 export const fixedFirst = (a: string, b: string) => Number(hasParameter(a)) - Number(hasParameter(b));
 
-/** In a row it is `{id}`, in a pattern of Hono's it begins with a colon. */
+/** The parameter is `{id}` in a row, and begins with a colon in a pattern of Hono's. */
 const hasParameter = (path: string) => path.includes('{') || path.includes(':');
 
 /** The document shows each body by its name, with an example. */

@@ -7,9 +7,9 @@ export interface UpstreamRequest {
   /** Alternating names, in lower case, and values. */
   readonly headers: string[];
   readonly body?: string | undefined;
-  /** To be called right before the first byte is sent; if it throws, nothing is sent and the exchange fails. */
+  /** The transport calls it right before it sends the first byte. If it throws, nothing is sent and the exchange fails. */
   readonly beforeFirstByte?: (() => void) | undefined;
-  /** Of the decoded body; a larger one counts as unreadable. */
+  /** Most bytes of the decoded body. A larger body counts as unreadable. */
   readonly maxBodyBytes: number;
 }
 
