@@ -113,7 +113,7 @@ export class Reader {
 
   /** Aborted when the client leaves, the request's time is up, or the part is given up. Made when it is first needed. */
   get abortable(): Abortable {
-    return (this.#abortable ??= this.#whole ? this.#whole.abortable.part() : this.context.abortable);
+    return this.#whole ? (this.#abortable ??= this.#whole.abortable.part()) : this.context.abortable;
   }
 
   /** A reader for a part of the request, such as a section. The part can be given up alone. */

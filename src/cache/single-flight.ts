@@ -57,10 +57,16 @@ export class SingleFlight<T, By> {
         waitUntil(result.catch(() => undefined)); // keeps this request alive until it has ended
         flight.abandon(reason);
       });
-      void result.then((value) => {
-        stay();
-        resolve(value);
-      }, reject);
+      void result.then(
+        (value) => {
+          stay();
+          resolve(value);
+        },
+        (error: unknown) => {
+          stay();
+          reject(error);
+        },
+      );
     });
   }
 

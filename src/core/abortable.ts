@@ -8,9 +8,8 @@ export class Abortable {
     if (this.isAborted) return;
     this.isAborted = true;
     this.reason = reason;
-    const listeners = this.#listeners ?? [];
+    for (const run of this.#listeners ?? []) run(reason); // a Set leaves out what is deleted meanwhile
     this.#listeners = undefined;
-    for (const run of listeners) run(reason);
   }
 
   /** Runs it when this is aborted, or at once if it is already. Returns what prevents that. */

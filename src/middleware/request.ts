@@ -83,7 +83,6 @@ export interface Session extends SessionId {
 }
 
 const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
-const TIMEOUT = GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' });
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** A client request. What not every request needs is read from its head on first use. */
@@ -257,7 +256,8 @@ export class ClientRequest implements RequestContext, TracedRequest {
   #begin(): Abortable {
     const { clock } = this.tools;
     const abortable = new Abortable();
-    const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), () => abortable.abort(TIMEOUT));
+    const expire = () => abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
+    const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
     const stay = this.onLeft(() => abortable.abort(new ClientLeft()));
     this.#stop = () => {
       stopTimer();

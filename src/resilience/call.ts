@@ -114,12 +114,12 @@ export class UpstreamCalls {
       outcome = { kind: 'good', answer, now: clock.now() };
       return answer;
     } catch (error) {
-      outcome = { kind: kindOf(error, call), error, now: clock.now() };
+      outcome = { kind: isMade ? kindOf(error, call) : 'abandoned', error, now: clock.now() };
       throw error;
     } finally {
-      if (outcome && isMade) this.#settled(attempt, outcome);
       if (hasSlot) this.#slots?.release(call.owner);
       if (outcome) this.#circuit.settled(era, call, outcome);
+      if (outcome && isMade) this.#settled(attempt, outcome);
     }
   }
 

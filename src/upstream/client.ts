@@ -35,8 +35,6 @@ interface ClientOptions {
   readonly attemptTimeoutMs: number;
 }
 
-const TIMEOUT = GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' });
-
 /** `own`: the headers of the credential, or what the hook gives in their place; names and values in turn. */
 type Send = (attempt: Attempt, own: readonly string[]) => Promise<RawAnswer>;
 
@@ -50,22 +48,25 @@ const sending =
     const now = clock.now();
     const phase = (attempt.phase = beginPhase(context, 'attempt', now, call.leg));
     phase.span = context.span?.attempt(phase, { operation, resends: attempt.resends++ });
-    const exchange = transport({
-      method: operation.method,
-      path: targetOf(operation, input),
-      headers: headersOf(call, own, via.after(context.via), phase.span?.traceparent),
-      body: input.body,
-      maxBodyBytes,
-      beforeFirstByte,
-    });
-    const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () => abortable.abort(TIMEOUT));
-    const stay = abortable.onAbort((reason) => exchange.abort(reason));
+    const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () =>
+      abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
+    );
+    let stay: (() => void) | undefined;
     try {
+      const exchange = transport({
+        method: operation.method,
+        path: targetOf(operation, input),
+        headers: headersOf(call, own, via.after(context.via), phase.span?.traceparent),
+        body: input.body,
+        maxBodyBytes,
+        beforeFirstByte,
+      });
+      stay = abortable.onAbort((reason) => exchange.abort(reason));
       const raw = await exchange.answer;
       phase.status = raw.status;
       return raw;
     } finally {
-      stay();
+      stay?.();
       stopTimer();
       phase.end = clock.now();
     }

@@ -38,7 +38,8 @@ async function bodyOf(response: Response, { maxBodyBytes }: UpstreamRequest, sig
   if (!reader) return { text: '' };
   const leave = (reason: unknown) => void reader.cancel(reason).catch(() => undefined);
   const left = () => leave(signal.reason);
-  signal.addEventListener('abort', left);
+  if (signal.aborted) left();
+  else signal.addEventListener('abort', left);
   try {
     return { text: await decode(reader, maxBodyBytes) };
   } catch (error) {
