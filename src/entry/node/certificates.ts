@@ -14,6 +14,8 @@ export interface Tls {
 const CERTIFICATES = 'a file with certificates, PEM';
 const KEY = 'a file with a private key and no passphrase, PEM';
 
+const bad = (variable: string, expected: string) => ({ problems: [{ variable, expected }] });
+
 /** What the files of the upstream, or of the store, hold; or what is wrong with them. */
 export function readTls(
   side: 'UPSTREAM' | 'STORE',
@@ -38,17 +40,18 @@ export function readTls(
   const cert = read(ofCert, CERTIFICATES, checkedCertificates);
   const key = read(ofKey, KEY, (pem) => ({ pem, own: createPrivateKey(pem) }));
   if (problems.length > 0) return { problems };
-  if (key && given[ofCert] === undefined)
-    return { problems: [{ variable: ofCert, expected: `${CERTIFICATES}, since ${ofKey} is set` }] };
-  if (cert !== undefined && given[ofKey] === undefined)
-    return { problems: [{ variable: ofKey, expected: `${KEY}, since ${ofCert} is set` }] };
+  if (key && given[ofCert] === undefined) return bad(ofCert, `${CERTIFICATES}, since ${ofKey} is set`);
+  if (cert !== undefined && given[ofKey] === undefined) return bad(ofKey, `${KEY}, since ${ofCert} is set`);
   if (cert !== undefined && key && !new X509Certificate(cert).checkPrivateKey(key.own))
-    return { problems: [{ variable: ofKey, expected: `the key of the first certificate in ${ofCert}` }] };
+    return bad(ofKey, `the key of the first certificate in ${ofCert}`);
   try {
-    return { data: tlsOf(ca, cert, key?.pem) };
+    // Contexts are made once: each takes milliseconds. What is in the file is trusted, whether it is a root or not.
+    const trusted = ca === undefined ? {} : { ca: [...getCACertificates(), ca], allowPartialTrustChain: true };
+    const trusting = ca === undefined ? undefined : createSecureContext(trusted);
+    const secureContext = cert === undefined ? trusting : createSecureContext({ ...trusted, cert, key: key?.pem });
+    return { data: { secureContext, trusting } };
   } catch (error) {
-    const variable = cert === undefined ? ofCa : ofCert;
-    return { problems: [{ variable, expected: `what TLS can use${codeIn(error)}` }] };
+    return bad(cert === undefined ? ofCa : ofCert, `what TLS can use${codeIn(error)}`);
   }
 }
 
@@ -61,13 +64,5 @@ function checkedCertificates(pem: string): string {
   return pem;
 }
 
-/** Contexts are made once: each takes milliseconds. What is in the file is trusted, whether it is a root or not. */
-function tlsOf(ca: string | undefined, cert: string | undefined, key: string | undefined): Tls {
-  const trusted = ca === undefined ? {} : { ca: [...getCACertificates(), ca], allowPartialTrustChain: true };
-  const trusting = ca === undefined ? undefined : createSecureContext(trusted);
-  const secureContext = cert === undefined ? trusting : createSecureContext({ ...trusted, cert, key });
-  return { secureContext, trusting };
-}
-
-/** The system's or OpenSSL's, such as ` (ENOENT)`; empty if there is none. */
+/** The code that the system or OpenSSL gives an error, such as ` (ENOENT)`; empty if there is none. */
 const codeIn = (error: unknown) => (error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '');

@@ -1,7 +1,5 @@
 import { createRequire } from 'node:module';
-import type { Metric } from 'prom-client';
 import type { Deps } from '../../app.ts';
-import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import { OncePerMinute } from '../../core/once-per-minute.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
@@ -9,8 +7,8 @@ import { noteMsOf } from '../../cache/keys.ts';
 import { Accounts } from '../../store/accounts.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import { SealedNotes } from '../../store/sealed.ts';
+import type { StoreAddress } from './redis/address.ts';
 import { RedisShelf } from './redis/backend.ts';
-import type { StoreAddress } from './redis/client.ts';
 import { assets } from './assets.ts';
 import { assignment, ORIGIN } from './assignment.ts';
 import { compressing } from './compression.ts';
@@ -38,39 +36,14 @@ const systemClock: Clock = {
   },
 };
 
-/** Its timers do not keep the process alive. */
-const idleClock: Clock = {
-  ...systemClock,
-  after(ms, run) {
-    const timer = setTimeout(run, ms).unref();
-    return () => clearTimeout(timer);
-  },
-};
-
-type Given = Pick<
-  Deps,
-  | 'config'
-  | 'table'
-  | 'overviews'
-  | 'hooks'
-  | 'upstream'
-  | 'logger'
-  | 'readiness'
-  | 'isCuttingOff'
-  | 'trialAccounts'
-  | 'tracing'
-> & {
-  /** How the upstream is reached; by default as its URL says. */
-  readonly way?: Way;
-  /** In tests. */
-  readonly clock?: Clock;
-  readonly random?: Deps['random'];
-};
+/** What a start gives, and what tests replace. `way`: how the upstream is reached; by default as its URL says. */
+type Given = Partial<Deps> &
+  Pick<Deps, 'config' | 'table' | 'overviews' | 'upstream' | 'logger' | 'readiness'> & { readonly way?: Way };
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
   given: Given,
-  { store, instruments = [], close: closeStore }: OpenedStore = openStore(given),
+  { store, instruments, close: closeStore }: ReturnType<typeof openStore> = openStore(given),
   droppedLines: () => number = () => 0,
 ) {
   const { config, upstream, clock = systemClock, random = Math.random } = given;
@@ -123,49 +96,37 @@ function trackedWork() {
   return { waitUntil, idle };
 }
 
-interface OpenedStore {
-  readonly store: Accounts;
-  /** Of a shared store. */
-  readonly instruments?: readonly Metric[];
-  /** Resolves after the first attempt to connect, successful or not. */
-  readonly opened: Promise<void>;
-  readonly close: () => Promise<void>;
-}
-
 /** Added to the longest time of a request: how long a store that was replaced is not relied upon. */
 const WINDOW_MARGIN_MS = 5_000;
 
-/** The store that instances with the same `STORE_URL` share; without that address, a store of this process alone. */
-export function openStore(
-  {
-    config,
-    table,
-    upstream,
-    logger,
-    clock = systemClock,
-  }: Pick<Given, 'config' | 'table' | 'upstream' | 'logger' | 'clock'>,
-  address?: StoreAddress,
-): OpenedStore {
+/**
+ * The store that instances with the same `STORE_URL` share; without that address, a store of this process alone. `opened`
+ * resolves after the first attempt to connect, successful or not.
+ */
+export function openStore({ config, table, upstream, logger, clock = systemClock }: Given, address?: StoreAddress) {
   const { secrets, cacheMaxBytes: maxBytes } = config;
   if (!address) {
     const now = () => clock.now();
     const backend = assignment ? notesOfFirst(now) : new MemoryBackend({ now });
     const store = new Accounts({ backend, clock, maxBytes });
-    return { store, opened: Promise.resolve(), close: async () => undefined };
+    return { store, instruments: [], opened: Promise.resolve(), close: async () => undefined };
   }
-  const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
   const { onCommand, instruments } = sharedStoreMetrics(
     () => shelf.isThere,
     () => store.pending,
   );
-  const digest = nodeDigest(secrets, upstream.href);
+  const warnings = new OncePerMinute();
   const shelf = new RedisShelf({
     address,
-    clock: clock === systemClock ? idleClock : clock,
-    windowMs,
+    clock,
+    windowMs: config.requestTimeoutMs + WINDOW_MARGIN_MS,
     onCommand,
-    ...reports(logger, clock),
+    onChange: (isThere) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
+    onTrouble(reason) {
+      if (warnings.isDue(reason, clock.now())) logger.warn({ reason }, 'trouble with the store');
+    },
   });
+  const digest = nodeDigest(secrets, upstream.href);
   const backend = new SealedNotes(shelf, {
     seal: nodeSeal(secrets, 'portico store seal'),
     nameOf: (text) => digest.account(text),
@@ -176,21 +137,10 @@ export function openStore(
     store,
     instruments,
     opened: shelf.opened,
-    async close() {
+    close: async () => {
       const count = store.pending;
       if (count > 0) logger.error({ count }, 'stopping before the store has acknowledged how all writes ended');
       shelf.close();
-    },
-  };
-}
-
-/** Logs each change of a shared store, and the same trouble at most once a minute. */
-function reports(logger: Logger, clock: Clock) {
-  const warnings = new OncePerMinute();
-  return {
-    onChange: (isThere: boolean) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
-    onTrouble(reason: string) {
-      if (warnings.isDue(reason, clock.now())) logger.warn({ reason }, 'trouble with the store');
     },
   };
 }

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { styleText } from 'node:util';
-import { type Config, type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
+import { type Config, type ConfigProblem, NO_UPSTREAM, type Variables } from '../../config.ts';
 import { GatewayError } from '../../core/errors.ts';
 import { parsedJson } from '../../core/json.ts';
-import type { Variables } from '../../config.ts';
 import { checkedConfig } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
@@ -95,15 +94,8 @@ async function askUpstream({ config, settings, key }: Configured, tell: Tell): P
   const way = { tls: settings.upstreamTls, ...proxyTo(url, settings) };
   const { transport, close } = undiciTransport(url, config, way);
   const ask = (...credential: string[]) => {
-    const headers = [
-      'accept',
-      'application/json',
-      'user-agent',
-      'portico',
-      'x-request-id',
-      randomUUID(),
-      ...credential,
-    ];
+    const named = { accept: 'application/json', 'user-agent': 'portico', 'x-request-id': randomUUID() };
+    const headers = [...Object.entries(named).flat(), ...credential];
     const exchange = transport({ method: 'GET', path: proxyAccount.getSubscription.path, headers, maxBodyBytes });
     const late = AbortSignal.timeout(ANSWER_MS);
     late.addEventListener('abort', () => exchange.abort(late.reason));
@@ -124,7 +116,7 @@ async function askUpstream({ config, settings, key }: Configured, tell: Tell): P
   }
 }
 
-/** Of an upstream that was asked without a key. */
+/** What the answer of an upstream says that was asked without a key. */
 function ofAnswer({ status, body }: RawAnswer): Finding {
   const isJson = 'text' in body && parsedJson(body.text) !== undefined;
   if (isJson && (status === 401 || status === 403)) return ['good', `asks for a key, as the API does (${status})`];
@@ -134,7 +126,7 @@ function ofAnswer({ status, body }: RawAnswer): Finding {
   return ['bad', `answers ${status} where it should ask for a key`, advice];
 }
 
-/** Who has no subscription gets a 404. */
+/** What the answer to a call with the key says. Who has no subscription gets a 404. */
 function ofKey({ status }: RawAnswer): Finding {
   if (status === 200 || status === 404) return ['good', 'the upstream takes PORTICO_KEY'];
   if (status === 401)

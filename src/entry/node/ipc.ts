@@ -5,7 +5,7 @@ import type { Held, Note } from '../../store/note.ts';
 import type { AccountId, CacheKey, Window } from '../../store/port.ts';
 import type { Measured } from './metrics/index.ts';
 
-/** A note is told apart by a number. */
+/** A number that tells a note from all others. */
 type Rev = number;
 
 /** What a worker asks. `seen`: the note that it knows; 0: none. */
@@ -15,7 +15,7 @@ type Question =
   | readonly [ask: 'count', account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number]
   | readonly [ask: 'accept', account: AccountId];
 
-/** Without the note if the worker knows it. */
+/** A note, without itself where the worker knows it, and the record that was asked for. */
 interface Told {
   readonly rev: Rev;
   readonly note?: Note;
@@ -68,9 +68,9 @@ export class NotesOfWorkers {
       if (known !== rev) return { rev, note, held };
       return key === undefined ? rev : { rev, held };
     }
-    const [, , rev, next] = question;
-    const seen = notes.peek(account);
-    const swapped = this.#revOf(seen.note) === rev ? notes.swap(account, seen, next) : 'other';
+    const [, , seen, next] = question;
+    const now = notes.peek(account);
+    const swapped = this.#revOf(now.note) === seen ? notes.swap(account, now, next) : 'other';
     return swapped === 'done' ? this.#revOf(next.note) : swapped;
   }
 
@@ -82,19 +82,13 @@ export class NotesOfWorkers {
   }
 }
 
-/** Of the notes that a worker has seen. */
+/** How much a worker keeps of the notes that it has seen. */
 const MAX_KNOWN_BYTES = 33_554_432;
 const KNOWN_BYTES = 600;
 const MOST_ACCEPTED = 50_000;
 
 interface Known extends Seen {
   readonly seen: Rev;
-}
-
-interface Channel {
-  readonly now: () => number;
-  /** The answers to all come to `hear`. */
-  readonly send: (questions: readonly Question[]) => void;
 }
 
 /**
@@ -106,19 +100,20 @@ export class IpcBackend implements Backend {
   readonly noteMs = 0; // the first process makes one anew with other versions
   readonly reliableAt = -Infinity;
   readonly now: () => number;
-  readonly #send: Channel['send'];
+  readonly #send: (questions: readonly Question[]) => void;
   readonly #known = new LRUCache<AccountId, Known>({
     maxSize: MAX_KNOWN_BYTES,
     sizeCalculation: ({ note }) => KNOWN_BYTES + JSON.stringify(note).length,
   });
-  /** Those that the first process has been told of. */
+  /** Accounts that the first process has been told of. */
   readonly #accepted = recent<AccountId, true>(MOST_ACCEPTED);
   #questions: Question[] = [];
   #listeners: ((answer: Answer) => void)[] = [];
-  /** Those of the message that is not answered yet. */
+  /** The listeners of the message that is not answered yet. */
   #asked: ((answer: Answer) => void)[] | undefined;
 
-  constructor({ now, send }: Channel) {
+  /** `send`: the answers to all of its questions come to `hear`. */
+  constructor({ now, send }: Pick<IpcBackend, 'now'> & { send: (questions: readonly Question[]) => void }) {
     this.now = now;
     this.#send = send;
   }
@@ -127,7 +122,7 @@ export class IpcBackend implements Backend {
     const listeners = this.#asked ?? [];
     this.#asked = undefined;
     for (const [i, answer] of answers.entries()) listeners[i]?.(answer);
-    if (this.#questions.length > 0) this.#flush();
+    this.#flush();
   }
 
   peek(account: AccountId): Seen | undefined {
@@ -161,7 +156,7 @@ export class IpcBackend implements Backend {
   accept(account: AccountId): void {
     if (this.#accepted.has(account)) return;
     this.#accepted.set(account, true);
-    void this.#ask(['accept', account], () => undefined);
+    void this.#ask(['accept', account], ignored);
   }
 
   #learn(account: AccountId, seen: Rev, note: Note): Known {
@@ -187,16 +182,16 @@ export class IpcBackend implements Backend {
   };
 }
 
-const ignored = () => undefined;
+export const ignored = (): undefined => undefined;
 
 /** In a worker. What cannot be sent was for a process that has ended, and so does this one. */
 export const tellFirst = (said: FromWorker): void => void process.send?.(said, undefined, {}, ignored);
 
 let ofFirst: IpcBackend | undefined;
 
-/** What this worker asks the process that has started it. */
+/** What this worker asks the process that has started it. All gateways of a process share it: answers come in the order of questions. */
 export function notesOfFirst(now: () => number): Backend {
-  if (ofFirst) return ofFirst; // of all gateways in the process: answers come in the order of questions
+  if (ofFirst) return ofFirst;
   const backend = new IpcBackend({ now, send: (questions) => tellFirst({ questions }) });
   process.on('message', ({ answers }: ToWorker) => answers && backend.hear(answers));
   return (ofFirst = backend);

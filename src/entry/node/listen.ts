@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
 import { assignment } from './assignment.ts';
@@ -5,7 +7,6 @@ import { consoleRoutes } from './console/index.ts';
 import { tellFirst, type ToWorker } from './ipc.ts';
 import { listenForOperators, orExit } from './operators.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
-import { mostConnections } from './server/descriptors.ts';
 import { serve as listen, type Served, type ServeOptions, type Serving } from './server/serve.ts';
 import { onSignal } from './signals.ts';
 import { exitBadly } from './variables.ts';
@@ -21,9 +22,6 @@ const ONE_GATEWAY = '1, since this process serves several gateways';
 let isServing = false;
 let hasWorkers = assignment !== undefined;
 
-/** Under way at once: beyond that an answer would come too late to be of use. */
-const MOST_REQUESTS = 2_000;
-
 /**
  * Serves an app in which the gateway is mounted, or the gateway's own, at `HOST` and `PORT`, and the admin listener, until
  * a signal ends it: then requests in flight finish, and the process exits. Where it cannot listen, the process ends.
@@ -31,7 +29,7 @@ const MOST_REQUESTS = 2_000;
  */
 export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: () => Promise<void>): Promise<Served> {
   const opened = openedOnNode(gateway);
-  const { deps, scrape, logger, settings, storeOpened, tracesOpened } = opened;
+  const { deps, logger, settings, state } = opened;
   hasWorkers ||= settings.workers > 1;
   if (isServing && hasWorkers) exitBadly([{ variable: 'WORKERS', expected: ONE_GATEWAY }]); // all would take one port
   isServing = true;
@@ -41,10 +39,10 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
     if (settings.workers > 1) return (await import('./workers.ts')).startWorkers(opened, atEnd);
   }
   let isReady = false;
-  opened.readyWhen(() => isReady);
-  await Promise.all([storeOpened, tracesOpened()]);
+  state.isReady = () => isReady;
+  await Promise.all([opened.storeOpened, opened.tracesOpened()]);
   // First: a start that fails has served nobody.
-  const admin = assignment ? undefined : await listenForOperators(opened, scrape, consoleRoutes(opened));
+  const admin = assignment ? undefined : await listenForOperators(opened, opened.scrape, consoleRoutes(opened));
   const main = await listenForClients(app, opened);
   isReady = true;
   onSignal((signal) => {
@@ -52,72 +50,77 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
     isReady = false;
     if (assignment) tellFirst({ isReady });
     else logger.info({ signal }, 'stopping');
-    opened.endWaits();
     void end(opened, main, async () => void (await Promise.all([admin?.drain(0), atEnd?.()])));
   });
-  if (assignment) answerFirst(opened);
-  else logger.info({ url: main.url }, 'listening');
+  if (assignment) {
+    process.on('message', ({ measure }: ToWorker) => {
+      if (measure) void opened.measured().then((measured) => tellFirst({ measured }));
+    });
+    tellFirst({ isReady });
+  } else logger.info({ url: main.url }, 'listening');
   return { url: main.url, adminUrl: admin?.url, ...(admin && { consoleUrl: `${admin.url}/console` }) };
 }
 
+/** Under way at once: beyond that an answer would come too late to be of use. */
+const MOST_REQUESTS = 2_000;
+
+/** For the log, the store, the admin listener and the sockets that listen. */
+const OTHER_DESCRIPTORS = 128;
+
 async function listenForClients(app: ServeOptions['app'], { deps }: OpenedOnNode): Promise<Serving> {
   const { config, metrics, waitUntil } = deps;
-  const { host, port, upstreamMaxConnections } = config;
-  const bounds = {
-    mostConnections: mostConnections(upstreamMaxConnections),
-    mostRequests: Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections),
-  };
-  const served = {
-    app,
-    refuse: createRefuser(deps),
-    waitUntil,
-    onOverload: () => metrics.refused('under_way'),
-    ...bounds,
-    host,
-    port: assignment?.port ?? port,
-    reusePort: assignment !== undefined,
-  };
-  const main = await orExit('PORT', served, listen);
+  const { upstreamMaxConnections } = config;
+  const at = { host: config.host, port: assignment?.port ?? config.port };
+  const descriptors = descriptorLimit();
+  const mostConnections = Math.floor(
+    Math.max(descriptors / 2, descriptors - upstreamMaxConnections - OTHER_DESCRIPTORS),
+  );
+  const mostRequests = Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections);
+  const [refuse, onOverload] = [createRefuser(deps), () => metrics.refused('under_way')];
+  const reusePort = assignment !== undefined;
+  const options = { app, ...at, reusePort, refuse, waitUntil, mostRequests, onOverload, mostConnections };
+  const main = await orExit('PORT', at, listen(options));
   metrics.watch('requests', () => main.load().requests);
-  metrics.watch('requests_limit', () => bounds.mostRequests);
+  metrics.watch('requests_limit', () => mostRequests);
   metrics.watch('connections', () => main.load().connections);
-  metrics.watch('connections_limit', () => bounds.mostConnections);
+  metrics.watch('connections_limit', () => mostConnections);
   return main;
 }
 
-/** In a worker that takes requests. */
-function answerFirst({ measured }: OpenedOnNode): void {
-  process.on('message', ({ measure }: ToWorker) => {
-    if (measure) void measured().then((all) => tellFirst({ measured: all }));
-  });
-  tellFirst({ isReady: true });
+/** Where the system does not tell. */
+const USUAL_DESCRIPTORS = 4_096;
+
+/** How many files and connections this process may have. Node has raised that as far as it may. */
+function descriptorLimit(): number {
+  try {
+    const limits = readFileSync('/proc/self/limits', 'latin1');
+    return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? USUAL_DESCRIPTORS);
+  } catch {
+    return USUAL_DESCRIPTORS; // no Linux
+  }
 }
 
 /**
  * Waits for `SHUTDOWN_DELAY_MS`, so that the balancer may notice, then drains the public listener. `last` closes what probes
  * ask until the end.
  */
-async function end(
-  { deps, settings: { shutdownDelayMs }, logger, idle, close, cutOff }: OpenedOnNode,
-  main: Serving,
-  last: () => Promise<void>,
-): Promise<never> {
-  if (shutdownDelayMs > 0) {
+async function end(opened: OpenedOnNode, main: Serving, last: () => Promise<void>): Promise<never> {
+  const { deps, settings, logger, state } = opened;
+  opened.endWaits();
+  if (settings.shutdownDelayMs > 0) {
     main.tellToClose();
-    await passed(shutdownDelayMs);
+    await delay(settings.shutdownDelayMs);
   }
   const endAt = Date.now() + deps.config.shutdownGraceMs;
   const left = () => Math.max(0, endAt - Date.now());
   await main.drain(left(), (count) => {
-    cutOff();
+    state.isCuttingOff = true;
     for (let n = 0; n < count; n++) deps.metrics.refused('cut_off');
     logger.warn({ count }, CUT_OFF);
   });
-  await Promise.race([idle(), passed(left())]);
+  await Promise.race([opened.idle(), delay(left())]);
   await last();
-  await close();
+  await opened.close();
   await logger.end();
   return process.exit(0);
 }
-
-const passed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

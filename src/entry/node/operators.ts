@@ -5,7 +5,7 @@ import type { OpenedOnNode } from './runtime.ts';
 import { serve, type Serving } from './server/serve.ts';
 import { BAD_CONFIG } from './variables.ts';
 
-/** Of operators and probes. */
+/** How many connections operators and probes may have. */
 const MOST_CONNECTIONS = 512;
 
 /** The admin listener, with these pages; undefined with `ADMIN_PORT=0`. Where it cannot listen the process ends. */
@@ -19,29 +19,29 @@ export async function listenForOperators(
   const unhooked = { ...deps, hooks: undefined }; // it is no part of what clients see
   const refuse = createRefuser(unhooked);
   const app = createAdminApp(unhooked, scrape, pages);
-  return orExit(
-    'ADMIN_PORT',
-    { refuse, waitUntil: deps.waitUntil, app, host, port, mostConnections: MOST_CONNECTIONS },
-    serve,
-  );
+  const listening = serve({ app, host, port, refuse, waitUntil: deps.waitUntil, mostConnections: MOST_CONNECTIONS });
+  return orExit('ADMIN_PORT', { host, port }, listening);
 }
 
 const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);
 
-/** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. Where it cannot listen the process ends. */
-export async function orExit<At extends { readonly host: string; readonly port: number }, T>(
+/**
+ * Resolves when `listening` does; where that cannot listen the process ends. `PORT` and `HOST` belong together, as do
+ * `ADMIN_PORT` and `ADMIN_HOST`.
+ */
+export async function orExit<T>(
   portVariable: string,
-  at: At,
-  run: (at: At) => Promise<T>,
+  { host, port }: { readonly host: string; readonly port: number },
+  listening: Promise<T>,
 ): Promise<T> {
   try {
-    return await run(at);
+    return await listening;
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
     const isBadHost = NO_SUCH_HOST.has(reason);
     const words = reason === 'EADDRINUSE' ? 'it is already in use' : reason;
     if (isBadHost) console.error(`${portVariable.replace('PORT', 'HOST')}: expected a name or address of this machine`);
-    else console.error(`${portVariable}: cannot listen on ${at.host}:${at.port}: ${words}`);
+    else console.error(`${portVariable}: cannot listen on ${host}:${port}: ${words}`);
     return process.exit(isBadHost ? BAD_CONFIG : 1);
   }
 }

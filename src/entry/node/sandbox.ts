@@ -24,7 +24,7 @@ async function start({ sandboxPort: given, port, adminPort }: Config): Promise<R
   const { startSandbox } = await import('../../../sandbox/src/node.ts');
   const isOurs = port === SANDBOX_PORT || adminPort === SANDBOX_PORT;
   if (given === undefined) return startSandbox({ port: isOurs ? 0 : SANDBOX_PORT }).catch(() => startSandbox());
-  return orExit('SANDBOX_PORT', { host: '127.0.0.1', port: given }, startSandbox);
+  return orExit('SANDBOX_PORT', { host: '127.0.0.1', port: given }, startSandbox({ port: given }));
 }
 
 /** For whoever has just started it. */

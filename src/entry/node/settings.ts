@@ -9,8 +9,8 @@ import {
   readAs,
   readVariables,
   textsIn,
+  type Variables,
 } from '../../config.ts';
-import type { Variables } from '../../config.ts';
 import { A_SECRET } from '../../core/secrets.ts';
 import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
 import { readTls, type Tls } from './certificates.ts';
@@ -52,7 +52,7 @@ function isDecodable(text: string): boolean {
 /** What only a process is told, and a Worker is not. */
 const variables = z.object({
   workers: z._default(workers, 1),
-  /** That of the store that instances share. */
+  /** The address of the store that instances share. */
   storeUrl: z.optional(readAs(expectedStoreAddress, storeAddressOf)),
   shutdownDelayMs: integerVariable(0, 600_000, 0),
   upstreamCaFile: file,
@@ -80,17 +80,14 @@ export function settingsIn(
   const given = textsIn(record);
   const read = readVariables(variables, { ...given, ...proxiesIn(given) });
   const [upstream, store] = [readTls('UPSTREAM', given), readTls('STORE', given)];
-  const conflicts = conflictsIn(given);
-  if ('data' in read && 'data' in upstream && 'data' in store && conflicts.length === 0)
+  const lacksSecrets = given['STORE_URL'] !== undefined && given['SECRETS'] === undefined;
+  const problems = [
+    ...[read, upstream, store].flatMap((one) => ('problems' in one ? one.problems : [])),
+    ...problemIf(lacksSecrets, 'SECRETS', `${A_SECRET}, since STORE_URL is set`),
+  ];
+  if ('data' in read && 'data' in upstream && 'data' in store && problems.length === 0)
     return { data: { ...read.data, upstreamTls: upstream.data, storeTls: store.data } };
-  const problems = [read, upstream, store].flatMap((one) => ('problems' in one ? one.problems : []));
-  return { problems: [...problems, ...conflicts] };
-}
-
-/** Problems that depend on two variables. */
-function conflictsIn(given: Variables): ConfigProblem[] {
-  const lacks = (name: string) => given[name] === undefined;
-  return problemIf(!lacks('STORE_URL') && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since STORE_URL is set`);
+  return { problems };
 }
 
 /** The proxy of an upstream. That of the other scheme is not its own. */
@@ -99,7 +96,7 @@ export const proxyTo = ({ protocol }: URL, { httpsProxy, httpProxy, noProxy }: S
   noProxy,
 });
 
-/** Everywhere they may be written small, which then counts. */
+/** The names of proxies may be written small, as everywhere, and those then count. */
 const proxiesIn = (given: Variables): Variables =>
   Object.fromEntries(PROXIES.map((name) => [name, given[name.toLowerCase()] ?? given[name]]));
 

@@ -1,28 +1,25 @@
 import { assignment } from './assignment.ts';
 
-/** Which begin the end. */
+/** The signals that begin the end. */
 export const ENDING = ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const;
 
-/** As a shell reports a process that SIGINT has ended. */
+/** The status that a shell reports for a process that SIGINT has ended. */
 const INTERRUPTED = 130;
 
-/** npm passes on a SIGINT that the terminal has sent to its children too: that is one. */
+/** npm passes on a SIGINT that the terminal has sent to its children too: within this time the two are one. */
 const SAME_MS = 150;
 
 /** Until `onSignal` is called there is nothing to finish, so the process just exits. */
-let finish: (signal: NodeJS.Signals) => void = () => process.exit(0);
-let areTaken = false;
+let finish: (signal: NodeJS.Signals) => unknown = () => process.exit(0);
 let interruptedAt: number | undefined;
 
-/** From now on a signal does not kill the process, but a second SIGINT, for who does not want to wait. */
+/** From now on a signal does not kill the process, but a second SIGINT does. */
 export function takeSignals(): void {
-  if (areTaken) return;
-  areTaken = true;
-  for (const name of ENDING) process.on(name, take);
+  for (const name of ENDING) if (!process.listeners(name).includes(take)) process.on(name, take);
 }
 
 /** From now on, this is what a signal does. */
-export function onSignal(run: (signal: NodeJS.Signals) => void): void {
+export function onSignal(run: (signal: NodeJS.Signals) => unknown): void {
   takeSignals();
   finish = run;
 }

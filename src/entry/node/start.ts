@@ -21,7 +21,12 @@ const refuse: Refuse = (problems) => {
 export async function start(env: Variables, io: Io, words: readonly string[] = []): Promise<number | undefined> {
   if (words.length > 0) return (await import('../cli/gateway.ts')).run(words, env, io);
   try {
-    await serveWith(env);
+    const gathered = gatherVariables(env, refuse);
+    const sandbox = assignment ? undefined : await sandboxBeside(runtimeOf(gathered));
+    const runtime = runtimeOf(gathered, sandbox?.trial ?? assignment?.trial, refuse);
+    const gateway = portico({ runtime, rows: proxyAccount, overviews });
+    const served = await serve(gateway.app, gateway, sandbox?.close);
+    if (sandbox) announce(served, sandbox.trial);
     return undefined;
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -30,16 +35,7 @@ export async function start(env: Variables, io: Io, words: readonly string[] = [
   }
 }
 
-async function serveWith(env: Variables): Promise<void> {
-  const gathered = gatherVariables(env, refuse);
-  const sandbox = assignment ? undefined : await sandboxBeside(runtimeOf(gathered));
-  const runtime = runtimeOf(gathered, sandbox?.trial ?? assignment?.trial, refuse);
-  const gateway = portico({ runtime, rows: proxyAccount, overviews });
-  const served = await serve(gateway.app, gateway, sandbox?.close);
-  if (sandbox) announce(served, sandbox.trial);
-}
-
-/** Of this process. */
+/** Does what this process was started for. */
 export async function main(): Promise<void> {
   const words = process.argv.slice(2);
   if (words.length > 0) return (await import('../cli/gateway.ts')).obey(words);

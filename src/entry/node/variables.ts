@@ -1,11 +1,17 @@
 import { parseEnv } from 'node:util';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
 import { assignment } from './assignment.ts';
-import { fileText, SECRET_FILES, withSecretFiles } from './files.ts';
+import { fileText } from './files.ts';
 import { SETTINGS } from './settings.ts';
 
+/** Variables that hold a secret, and what stands in for one whose file is bad: so nothing else is said to be wrong with it. */
+const STAND_INS = { SECRETS: '0123456789abcdef'.repeat(2), STORE_URL: 'redis://store.invalid' };
+
+/** The name of the variable that names the file in which a secret is. */
+const fileOf = (name: string) => `${name}_FILE`;
+
 /** The names of all variables but OpenTelemetry's own. */
-export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS, ...SECRET_FILES];
+export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS, ...Object.keys(STAND_INS).map(fileOf)];
 
 /** Where a program says what it has to. */
 export interface Io {
@@ -27,25 +33,43 @@ export interface GatheredVariables {
  * there; others are taken as they are. A worker has those that the first process read at its start.
  */
 export function gatherVariables(given: Variables, refuse = exitBadly): GatheredVariables {
-  if ((given as object) !== process.env || assignment) return withSecretFiles(given);
-  const read = fileText('.env');
-  if ('expected' in read && !read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
-  if ('text' in read)
-    for (const [name, value] of Object.entries(parseEnv(read.text))) process.env[name] ||= value ?? ''; // what is set and not empty stays
-  return withSecretFiles(given);
+  if ((given as object) === process.env && !assignment) {
+    const read = fileText('.env');
+    if ('expected' in read && !read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
+    if ('text' in read)
+      for (const [name, value] of Object.entries(parseEnv(read.text))) process.env[name] ||= value ?? ''; // what is set and not empty stays
+  }
+  const variables: Record<string, unknown> = { ...given };
+  const problems: ConfigProblem[] = [];
+  for (const [name, standIn] of Object.entries(STAND_INS)) {
+    const variable = fileOf(name);
+    const path = given[variable];
+    if (path === undefined || path === '') continue;
+    const read = given[name] ? { expected: `nothing, since ${name} is set too` } : secretAt(path);
+    if ('expected' in read) problems.push({ variable, expected: read.expected });
+    variables[name] = 'text' in read ? read.text : given[name] || standIn;
+  }
+  return { variables, problems };
 }
 
-/** A line for each, for an operator. */
+function secretAt(path: unknown): { readonly text: string } | { readonly expected: string } {
+  if (typeof path !== 'string') return { expected: 'the path of a file' };
+  const read = fileText(path);
+  if ('expected' in read) return read;
+  const text = read.text.replace(/[\r\n]+$/, '');
+  return text === '' ? { expected: 'a file that is not empty' } : { text };
+}
+
+/** What is wrong, a line for each problem. */
 export const linesOf = (problems: readonly ConfigProblem[]): string =>
   problems.map((problem) => `${lineOf(problem)}\n`).join('');
 
 export type Refuse = (problems: readonly ConfigProblem[]) => never;
 
-/** Ends the process, and says what was expected. */
+/** Says what was expected, and ends the process. */
 export const exitBadly: Refuse = (problems) => {
   process.stderr.write(linesOf(problems));
   return process.exit(BAD_CONFIG);
 };
 
-/** For an operator. */
 export const lineOf = ({ variable, expected }: ConfigProblem): string => `${variable}: expected ${expected}`;

@@ -7,7 +7,7 @@ import { GatewayError } from '../../core/errors.ts';
 import { pageAt, type Route } from '../../routes/route.ts';
 import { type Assignment, VARIABLE, ZERO } from './assignment.ts';
 import { filesRead } from './files.ts';
-import { type FromWorker, NotesOfWorkers, type ToWorker } from './ipc.ts';
+import { type FromWorker, ignored, NotesOfWorkers, type ToWorker } from './ipc.ts';
 import { type Measured, measuredOfProcess, sumOf } from './metrics/index.ts';
 import { listenForOperators, orExit } from './operators.ts';
 import type { OpenedOnNode } from './runtime.ts';
@@ -15,17 +15,12 @@ import { type Served, urlAt } from './server/serve.ts';
 import { onSignal } from './signals.ts';
 import { exitBadly } from './variables.ts';
 
-/** `reason`: its status, or the signal that has killed it. */
-interface End {
-  readonly status: number;
-  readonly reason: string;
-}
-
 interface Worker {
   readonly child: ChildProcess;
-  readonly ended: Promise<End>;
+  /** `reason`: its status, or the signal that has killed it. */
+  readonly ended: Promise<{ readonly status: number; readonly reason: string }>;
   isReady: boolean;
-  /** When it was last asked. */
+  /** What it has measured, when it was last asked. */
   measured: Measured;
   onMeasured: () => void;
 }
@@ -52,20 +47,17 @@ export async function startWorkers(opened: OpenedOnNode, atEnd?: () => Promise<v
   const closed = opened.close(); // workers alone call the upstream and the shared store
   const { config } = opened.deps;
   const workers = new Workers(opened);
-  opened.readyWhen(() => workers.areReady);
+  opened.state.isReady = () => workers.areReady;
   const admin = await listenForOperators(opened, () => workers.scrape(), [noConsole]);
-  const port = await orExit('PORT', config, freePort);
+  const port = await orExit('PORT', config, freePort(config));
   await workers.start(port);
-  const end = async () => {
+  onSignal(async (signal) => {
+    if (workers.areEnding) return;
+    opened.logger.info({ signal }, 'stopping');
     await workers.end();
     await Promise.all([admin?.drain(0), atEnd?.(), closed]);
     await opened.logger.end();
     process.exit(0);
-  };
-  onSignal((signal) => {
-    if (workers.areEnding) return;
-    opened.logger.info({ signal }, 'stopping');
-    void end();
   });
   const url = urlAt(config.host, port);
   opened.logger.info({ url }, 'listening');
@@ -94,7 +86,7 @@ class Workers {
   readonly #notes: NotesOfWorkers;
   readonly #running = new Set<Worker>();
   readonly #secret = randomBytes(32).toString('base64url');
-  /** Of workers that have ended: sums of counts never go down. */
+  /** What workers that have ended had measured: sums of counts never go down. */
   #ended: Measured[] = [];
   #scraping: Promise<unknown> | undefined;
   #haveStarted = false;
@@ -111,10 +103,8 @@ class Workers {
 
   /** Resolves when all take requests. Where one cannot, the process ends with its status. */
   async start(port: number): Promise<void> {
-    const { settings } = this.#opened;
-    await Promise.all(
-      Array.from({ length: settings.workers }, () => new Promise<void>((onReady) => void this.#keep(port, onReady))),
-    );
+    const all = Array.from({ length: this.#opened.settings.workers });
+    await Promise.all(all.map(() => new Promise<void>((onReady) => void this.#keep(port, onReady))));
     this.#haveStarted = true;
   }
 
@@ -138,8 +128,8 @@ class Workers {
 
   #run(port: number, onReady: () => void): Worker {
     const child = this.#fork(port);
-    const { promise: ended, resolve } = Promise.withResolvers<End>();
-    const worker: Worker = { child, ended, isReady: false, measured: [], onMeasured: () => undefined };
+    const { promise: ended, resolve } = Promise.withResolvers<Awaited<Worker['ended']>>();
+    const worker: Worker = { child, ended, isReady: false, measured: [], onMeasured: ignored };
     this.#running.add(worker);
     child.on('message', ({ questions, isReady, measured }: FromWorker) => {
       if (questions) tell(child, { answers: this.#notes.answers(questions) });
@@ -159,19 +149,27 @@ class Workers {
     return worker;
   }
 
+  /** Starts a worker, which is told by a pipe: it has secrets, and others may see an environment. */
   #fork(port: number): ChildProcess {
     const [, file, ...words] = process.argv;
     if (file === undefined) return exitBadly([{ variable: 'WORKERS', expected: ONE_FILE }]);
-    const told = { port, secret: this.#secret, zero: ZERO, files: filesRead, trial: this.#opened.trial };
-    return startedWith(told, file, words);
+    const child = fork(file, words, {
+      env: { ...process.env, [VARIABLE]: String(DESCRIPTOR) },
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
+    });
+    const { trial } = this.#opened;
+    const told: Assignment = { port, secret: this.#secret, zero: ZERO, files: filesRead, trial };
+    const pipe = child.stdio?.[DESCRIPTOR]; // without descriptors there is none
+    if (pipe && 'end' in pipe) pipe.on('error', ignored).end(JSON.stringify(told));
+    return child;
   }
 
   /** What is measured in all processes, added up. A worker that does not answer in time counts as it did before. */
   async scrape() {
-    this.#scraping ??= Promise.all([...this.#running].map(measured)).finally(() => (this.#scraping = undefined));
+    this.#scraping ??= Promise.all([...this.#running].map(measure)).finally(() => (this.#scraping = undefined));
     await this.#scraping;
     if (this.#ended.length > 1) this.#ended = [await sumOf(this.#ended).json()];
-    const all = [...[...this.#running].map((one) => one.measured), ...this.#ended, await measuredOfProcess()];
+    const all = [...[...this.#running].map(({ measured }) => measured), ...this.#ended, await measuredOfProcess()];
     return sumOf(all).page();
   }
 
@@ -180,34 +178,20 @@ class Workers {
     this.areEnding = true;
     const { settings, deps } = this.#opened;
     const kill = (signal: NodeJS.Signals) => [...this.#running].forEach(({ child }) => child.kill(signal));
-    const hanging = settings.shutdownDelayMs + deps.config.shutdownGraceMs + KILL_MS;
-    setTimeout(kill, hanging, 'SIGKILL').unref();
+    setTimeout(kill, settings.shutdownDelayMs + deps.config.shutdownGraceMs + KILL_MS, 'SIGKILL').unref();
     const ends = [...this.#running].map(({ ended }) => ended);
     kill('SIGTERM');
     await Promise.all(ends);
   }
 }
 
-const ignored = () => undefined;
-
 const DESCRIPTOR = 4;
-
-/** A worker, which is told by a pipe: it has secrets, and others may see an environment. */
-function startedWith(told: Assignment, file: string, words: readonly string[]): ChildProcess {
-  const child = fork(file, words, {
-    env: { ...process.env, [VARIABLE]: String(DESCRIPTOR) },
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
-  });
-  const pipe = child.stdio?.[DESCRIPTOR]; // without descriptors there is none
-  if (pipe && 'end' in pipe) pipe.on('error', ignored).end(JSON.stringify(told));
-  return child;
-}
 
 /** What cannot be sent was for a process that ends. */
 const tell = (child: ChildProcess, message: ToWorker) => void child.send(message, ignored);
 
-/** Resolves when it has answered, or has had the time to. */
-const measured = (worker: Worker): Promise<void> =>
+/** Resolves when the worker has said what it measures, or has had the time to. */
+const measure = (worker: Worker): Promise<void> =>
   new Promise((resolve) => {
     worker.onMeasured = resolve;
     if (worker.isReady) tell(worker.child, { measure: true });

@@ -1,9 +1,11 @@
+import type { Tls } from '../certificates.ts';
+
 export interface StoreNode {
   readonly host: string;
   readonly port: number;
 }
 
-/** The address of the store that instances share. */
+/** The address of the store that instances share, and how its nodes are reached. */
 export interface StoreAddress {
   readonly kind: 'one' | 'sentinel';
   readonly tls: boolean;
@@ -15,6 +17,10 @@ export interface StoreAddress {
   /** The name that the sentinels have for it. */
   readonly master?: string | undefined;
   readonly db: number;
+  /** With what connections are secured where there is TLS. */
+  readonly secured?: Tls | undefined;
+  /** In milliseconds. A node that owes a reply for longer than `socketTimeout` is disconnected. */
+  readonly timeouts?: { readonly connectTimeout: number; readonly socketTimeout: number };
 }
 
 const ADDRESS =
@@ -52,7 +58,7 @@ export function expectedStoreAddress(text: string): string {
   return typeof read === 'string' ? read : '';
 }
 
-/** Or what was expected. */
+/** The address, or what was expected. */
 function readAddress(text: string): StoreAddress | string {
   const parts = ADDRESS.exec(text)?.groups;
   if (!parts) return EXPECTED.scheme;

@@ -3,7 +3,8 @@ import type { Clock } from '../../../core/runtime.ts';
 import type { Count, Swapped } from '../../../store/backend.ts';
 import type { AccountId, Window } from '../../../store/port.ts';
 import type { SealedNext, SealedValue, Shelf } from '../../../store/sealed.ts';
-import { connect, type Connection, FULL, isReply, reasonOf, type StoreAddress, troublesOf } from './client.ts';
+import type { StoreAddress } from './address.ts';
+import { connect, type Connection, FULL, isReply, reasonOf, troublesOf } from './client.ts';
 import { type Argument, ID, PREFIX, run, SILENCE_MS, TOKEN, USED_BY } from './scripts.ts';
 
 const HELLO_MS = 1_000;
@@ -34,10 +35,10 @@ interface ShelfOptions {
 export class RedisShelf implements Shelf {
   token = '';
   reliableAt = Infinity;
+  readonly #tried = Promise.withResolvers<void>();
   /** Resolves after the first attempt to connect, or after a second. */
-  readonly opened: Promise<void>;
+  readonly opened = this.#tried.promise;
   readonly #options: ShelfOptions;
-  readonly #onTried: () => void;
   readonly #timers = new Set<() => void>();
   #connection: Connection | undefined;
   /** When the last HELLO was sent that its connection has answered, by both clocks: each may stand still or be set. */
@@ -52,13 +53,7 @@ export class RedisShelf implements Shelf {
   constructor(options: ShelfOptions) {
     this.#options = options;
     this.#beat();
-    const tried = Promise.withResolvers<void>();
-    const cancel = this.#after(OPEN_MS, tried.resolve);
-    this.#onTried = () => {
-      cancel();
-      tried.resolve();
-    };
-    this.opened = tried.promise;
+    this.#after(OPEN_MS, this.#tried.resolve);
     void this.#stayConnected();
   }
 
@@ -74,7 +69,7 @@ export class RedisShelf implements Shelf {
 
   close(): void {
     this.#isClosed = true;
-    this.#onTried();
+    this.#tried.resolve();
     for (const cancel of this.#timers) cancel();
     this.#connection?.client.disconnect();
   }
@@ -116,13 +111,13 @@ export class RedisShelf implements Shelf {
     const key = keyOf(account, `w:${name}:${turn}`);
     // It outlives its window, since the clocks of instances differ by less than the silence in which they are trusted.
     const lifeMs = Math.ceil(endsAt - now) + SILENCE_MS;
-    const counting = client.pipeline().set(key, 0, 'PX', lifeMs, 'NX').incrby(key, many).exec();
-    const used = counting.then((replies) => {
+    const used = async () => {
+      const replies = await client.pipeline().set(key, 0, 'PX', lifeMs, 'NX').incrby(key, many).exec();
       const [error, count] = replies?.[1] ?? [];
       if (error) throw error;
       return Number(count);
-    });
-    return { used: await this.#timed('count', used), endsAt };
+    };
+    return { used: await this.#timed('count', used()), endsAt };
   }
 
   #beat(): void {
@@ -133,18 +128,13 @@ export class RedisShelf implements Shelf {
     });
   }
 
-  /** Nothing is left of it when the shelf is closed. */
-  #after(ms: number, act: () => void): () => void {
-    const stop = this.#options.clock.after(ms, () => {
+  /** Closing the shelf cancels it. */
+  #after(ms: number, act: () => void): void {
+    const cancel = this.#options.clock.after(ms, () => {
       this.#timers.delete(cancel);
       act();
     });
-    const cancel = () => {
-      this.#timers.delete(cancel);
-      stop();
-    };
     this.#timers.add(cancel);
-    return cancel;
   }
 
   /** @throws Error at once where there is no store */
@@ -183,7 +173,7 @@ export class RedisShelf implements Shelf {
         if (this.#isClosed) return this.close();
         await this.#hello();
         isGood = this.isThere;
-        this.#onTried();
+        this.#tried.resolve();
         if (isGood) void this.#look(connection);
         await connection.closed;
         this.#report(connection.causeOf());
@@ -192,22 +182,21 @@ export class RedisShelf implements Shelf {
       }
       this.#connection = undefined;
       this.#heard = NEVER;
-      this.#onTried();
+      this.#tried.resolve();
       this.#tell();
       failed = isGood ? 0 : failed + 1;
       const ms = Math.min(FIRST_PAUSE_MS * 2 ** failed, MOST_PAUSE_MS);
-      if (!this.#isClosed) await new Promise<void>((resolve) => void this.#after(ms, resolve));
+      if (!this.#isClosed) await new Promise<void>((resolve) => this.#after(ms, resolve));
     }
+  }
+
+  /** Says what is wrong with the settings of a node that was not used before. */
+  async #look(connection: Connection): Promise<void> {
+    for (const trouble of await troublesOf(connection)) if (trouble !== 'HIDDEN') this.#options.onTrouble(trouble);
   }
 
   #report(error: unknown): void {
     if (error !== undefined && !this.#isClosed) this.#options.onTrouble(reasonOf(error));
-  }
-
-  /** At the settings of a node that was not used before. */
-  async #look(connection: Connection): Promise<void> {
-    const troubles = await troublesOf(connection);
-    for (const trouble of troubles) if (trouble !== 'HIDDEN') this.#options.onTrouble(trouble);
   }
 
   /** One at a time: each would bring the token from before, and the store would make a new one for each. */
@@ -233,9 +222,8 @@ export class RedisShelf implements Shelf {
       if (this.#fullness >= FULL) onTrouble('FULL');
       this.#heard = sent;
     } catch (error) {
-      // It is refused: another connection may lead to the primary.
       this.#heard = NEVER;
-      if (isReply(error)) connection.client.disconnect();
+      if (isReply(error)) connection.client.disconnect(); // it is refused: another connection may lead to the primary
     }
     this.#tell();
   }

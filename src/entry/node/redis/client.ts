@@ -2,25 +2,14 @@ import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import type * as ioredis from 'ioredis';
 import type { Redis } from 'ioredis';
-import type { StoreAddress as Address, StoreNode } from './address.ts';
-import type { Tls } from '../certificates.ts';
-
-export interface StoreAddress extends Address {
-  /** With what its connections are secured. */
-  readonly secured?: Tls | undefined;
-  readonly timeouts?: typeof TIMEOUTS;
-}
-
-/** Milliseconds. A node that owes a reply for longer than `socketTimeout` is disconnected. */
-const TIMEOUTS: { readonly connectTimeout: number; readonly socketTimeout: number } = {
-  connectTimeout: 1_000,
-  socketTimeout: 2_000,
-};
+import type { StoreAddress, StoreNode } from './address.ts';
 
 /** Loaded where there is a store: it takes a start 30 ms. */
 const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
 
 const OPTIONS = {
+  connectTimeout: 1_000,
+  socketTimeout: 2_000,
   protocol: 2,
   lazyConnect: true,
   retryStrategy: () => null,
@@ -36,13 +25,13 @@ export class Connection {
   readonly client: Redis;
   /** Resolves when it is closed. */
   readonly closed: Promise<void>;
-  /** Of a primary: after how long its sentinels take it for gone. */
+  /** After how long its sentinels take it for gone, where it is a primary. */
   downAfterMs: number | undefined;
   #isGathering = false;
   /** The first error. Those that follow from it say less. */
   #cause: Error | undefined;
 
-  private constructor({ host, port }: StoreNode, { tls, secured, timeouts = TIMEOUTS }: StoreAddress) {
+  private constructor({ host, port }: StoreNode, { tls, secured, timeouts }: StoreAddress) {
     const { Redis } = load('ioredis');
     const named = isIP(host) === 0 ? { servername: host } : {}; // in TLS an IP address is no name
     const security = tls ? { tls: { secureContext: secured?.secureContext, ...named } } : {};

@@ -1,13 +1,12 @@
 import { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../../core/errors.ts';
-import type { Head } from '../../../middleware/request.ts';
 
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 
 /** More than any client sends. Beyond its own, higher limit Node drops headers silently. */
 const MAX_HEADERS = 256;
 
-/** Of a head. Node reads more than that, so that the refusal can be one of ours. */
+/** How large a head may be. Node reads more than that, so that the refusal can be one of ours. */
 const MAX_BYTES = 16_384;
 
 /** Why a request is refused before the app sees it; undefined if it is not. */
@@ -16,27 +15,10 @@ export function refusalOf(incoming: IncomingMessage): ErrorCode | undefined {
   if (rawHeaders.length > 2 * MAX_HEADERS || sizeOf(incoming) > MAX_BYTES) return 'request_header_fields_too_large';
   const { host = '' } = headers;
   const target = url.startsWith('/') ? url : originForm(url, host);
-  if (originOf(host) === undefined || target === undefined || isMisframed(incoming)) return 'bad_request';
+  if (!isGoodHost(host) || target === undefined || isMisframed(incoming)) return 'bad_request';
   incoming.url = target; // of an absolute one the adapter would make another
   const [path = ''] = target.split('?', 1);
   return isKept(path) ? undefined : 'unknown_endpoint';
-}
-
-/** The head of a request that the app does not see, as Node's parser read it. */
-export class MessageHead implements Head {
-  readonly method: string;
-  readonly url: string;
-  readonly #headers: IncomingMessage['headers'];
-
-  constructor({ method = '', headers }: IncomingMessage, url: string) {
-    this.method = method;
-    this.url = url;
-    this.#headers = headers;
-  }
-
-  header(name: string): string | undefined {
-    return this.#headers[name] as string | undefined; // only `Set-Cookie` is a list
-  }
 }
 
 /** The address at the other end of the connection, from what @hono/node-server passes with a request. */
@@ -49,7 +31,7 @@ export function urlOfRefused({ url = '', rawHeaders }: IncomingMessage): string 
   return `http://portico${isReadable ? url : '/'}`;
 }
 
-/** With the separators, and the line end of each. */
+/** How large a head is, with the separators and line ends. */
 function sizeOf({ method = '', url = '', rawHeaders }: IncomingMessage): number {
   let size = method.length + url.length + ' '.length + ' HTTP/1.1\r\n\r\n'.length + 2 * rawHeaders.length;
   for (const text of rawHeaders) size += text.length;
@@ -78,16 +60,15 @@ export function isMisframed({ headers, httpVersionMajor, httpVersionMinor }: Inc
   return httpVersionMinor === 0 || coding.toLowerCase() !== 'chunked';
 }
 
-/** Cached, since most requests in a row are for the same host. */
-let last: { readonly host: string; readonly origin: string | undefined } = { host: '', origin: undefined };
+/** Most requests in a row are for the same host. */
+let last = { host: '', isGood: false };
 
-/** Undefined if it is no valid host, or one that a URL parser writes in another way. Two `Host` headers are invalid. */
-function originOf(host: string): string | undefined {
-  if (host === last.host) return last.origin;
-  const url = HOST.test(host) ? URL.parse(`http://${host}`) : null;
-  const isSame = url?.hostname === host.replace(/:\d+$/, '').toLowerCase();
-  last = { host, origin: isSame ? url.origin : undefined };
-  return last.origin;
+/** Not where a URL parser writes the host in another way. Two `Host` headers, which Node joins, are no good one. */
+function isGoodHost(host: string): boolean {
+  if (host === last.host) return last.isGood;
+  const name = host.replace(/:\d+$/, '').toLowerCase();
+  last = { host, isGood: HOST.test(host) && URL.parse(`http://${host}`)?.hostname === name };
+  return last.isGood;
 }
 
 /** RFC 9112 section 3.2: an absolute target is fine as long as it names the same host as `Host`. */

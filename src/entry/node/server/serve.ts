@@ -8,7 +8,7 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
 import type { refuser } from '../../../middleware/reply.ts';
 import type { Env } from '../../../middleware/request.ts';
-import { isMisframed, MessageHead, refusalOf, urlOfRefused } from './guard.ts';
+import { isMisframed, refusalOf, urlOfRefused } from './guard.ts';
 import { Answer, type Connection, Traffic } from './traffic.ts';
 
 export interface ServeOptions {
@@ -34,17 +34,7 @@ export interface ServeOptions {
   readonly mostConnections?: number;
 }
 
-export interface Serving {
-  readonly url: string;
-  /** How many there are now. */
-  readonly load: () => { readonly requests: number; readonly connections: number; readonly unreadBytes: number };
-  /** Answers from now on tell their clients to close; new connections are still taken. */
-  tellToClose(): void;
-  /** Looks at what clients have not read, as is done each second. */
-  sweep(now: number): void;
-  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`: `onCut` hears how many. */
-  drain(graceMs: number, onCut?: (count: number) => void): Promise<void>;
-}
+export type Serving = Awaited<ReturnType<typeof serve>>;
 
 /** Where clients and operators find it. */
 export interface Served {
@@ -77,11 +67,11 @@ const SWEEP_MS = 1_000;
 const MOST_UNREAD_BYTES = 256 * 1_048_576;
 
 /** Serves an app on a port; 0 takes a free one. */
-export async function serve(options: ServeOptions): Promise<Serving> {
-  const { host, port, reusePort = false, mostRequests = Infinity, mostConnections = Infinity } = options;
-  const { mostUnreadBytes: unreadBytes = MOST_UNREAD_BYTES } = options;
-  const traffic = new Traffic({ requests: mostRequests, unreadBytes }, guarded(options));
-  const answer = ({ socket }: IncomingMessage, outgoing: Answer) => traffic.on(socket)?.add(outgoing);
+export async function serve(options: ServeOptions) {
+  const { host, port, reusePort = false, mostConnections = Infinity } = options;
+  const { mostRequests: requests = Infinity, mostUnreadBytes: unreadBytes = MOST_UNREAD_BYTES } = options;
+  const traffic = new Traffic({ requests, unreadBytes }, guarded(options));
+  const answer = ({ socket }: IncomingMessage, outgoing: Answer) => traffic.connections.get(socket)?.add(outgoing);
   const server = createServer({ ...LIMITS, ...options.limits, ...PARSING, ServerResponse: Answer }, answer)
     .on('connection', (socket) => traffic.accept(socket))
     .on('checkExpectation', answer)
@@ -89,17 +79,22 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     .on('connect', (_, socket) => refuseUnparsable(traffic, socket));
   server.maxConnections = mostConnections;
   await once(server.listen({ host, port, reusePort, backlog: BACKLOG }), 'listening');
-  const sweep = () => traffic.sweep(performance.now());
-  const sweeping = options.sweeps === false ? undefined : setInterval(sweep, SWEEP_MS).unref();
+  /** Looks at what clients have not read. */
+  const sweep = (now: number) => traffic.sweep(now);
+  const sweeping = options.sweeps === false ? undefined : setInterval(() => sweep(performance.now()), SWEEP_MS).unref();
   return {
     url: urlAt(host, (server.address() as AddressInfo).port),
-    load: () => {
-      const { underWay: requests, connections, unreadBytes: bytes } = traffic;
-      return { requests, connections, unreadBytes: bytes };
-    },
+    /** How many there are now. */
+    load: () => ({
+      requests: traffic.underWay,
+      connections: traffic.connections.size,
+      unreadBytes: traffic.unreadBytes,
+    }),
+    /** Answers from now on tell their clients to close; new connections are still taken. */
     tellToClose: () => traffic.tellToClose(),
-    sweep: (now) => traffic.sweep(now),
-    async drain(graceMs, onCut) {
+    sweep,
+    /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`: `onCut` hears how many. */
+    async drain(graceMs: number, onCut?: (count: number) => void): Promise<void> {
       NetServer.prototype.close.call(server); // that of `http` would also drop requests on their way
       const left = await traffic.drain(graceMs);
       if (left > 0) onCut?.(left);
@@ -117,7 +112,9 @@ function guarded({ app, refuse, waitUntil, onOverload }: ServeOptions) {
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
   const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
   const turnAway = (answer: Answer, error: GatewayError) => {
-    const { status, headers, body } = refuse(new MessageHead(answer.req, urlOfRefused(answer.req)), error);
+    const { method = '', headers: sent } = answer.req;
+    const header = (name: string) => sent[name] as string | undefined; // only `Set-Cookie` is a list
+    const { status, headers, body } = refuse({ method, url: urlOfRefused(answer.req), header }, error);
     answer.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
   };
   return (answer: Answer, traffic: Traffic) => {
@@ -130,7 +127,7 @@ function guarded({ app, refuse, waitUntil, onOverload }: ServeOptions) {
     }
     // It rejects where a host's handler sets a header that cannot be sent; an error that nobody handles ends the process.
     void listener(answer.req, answer).then(
-      () => answer.clientConnection?.look(),
+      () => traffic.connections.get(answer.req.socket)?.look(),
       () => answer.destroy(),
     );
   };
@@ -146,7 +143,7 @@ const LINGER_MS = 1_000;
 
 /** What never becomes a request gets a bare status, unless the client would take it for the answer to another request. */
 function refuseUnparsable(traffic: Traffic, socket: Duplex, code = ''): void {
-  const connection = traffic.on(socket as Socket);
+  const connection = traffic.connections.get(socket as Socket);
   const { bytesRead } = socket as Socket; // a client that connects ahead would take a 408 for its answer
   const isSilent = !socket.writable || code === 'ECONNRESET' || bytesRead === 0;
   if (isSilent || isMistakable(connection)) return void socket.destroy();
@@ -160,9 +157,9 @@ function refuseUnparsable(traffic: Traffic, socket: Duplex, code = ''): void {
 function isMistakable(connection: Connection | undefined): boolean {
   if (!connection?.last) return false;
   const { writableFinished, headersSent, req } = connection.last;
-  return writableFinished ? !req.complete : connection.isQueued || headersSent || req.complete;
+  return writableFinished ? !req.complete : connection.waiting.length > 0 || headersSent || req.complete;
 }
 
-/** Of a server that listens there. */
+/** The URL of a server that listens there. */
 export const urlAt = (host: string, port: number): string =>
   `http://${host.includes(':') ? `[${host}]` : host}:${port}`;

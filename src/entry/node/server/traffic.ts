@@ -19,7 +19,6 @@ const LOOK_MS = 25;
 
 /** An answer of a listener. Node makes one for each request. */
 export class Answer extends ServerResponse {
-  clientConnection: Connection | undefined = undefined;
   /** Where its request takes room. */
   room: Traffic | undefined = undefined;
 
@@ -42,11 +41,12 @@ type Writing = Socket & {
 
 /** A connection of a client. Of its requests one is under way, and others wait for their turn. */
 export class Connection {
+  current: Answer | undefined;
+  readonly waiting: Answer[] = [];
+  /** The answer to the last request. */
+  last: Answer | undefined;
   readonly #socket: Writing;
   readonly #traffic: Traffic;
-  readonly #waiting: Answer[] = [];
-  #current: Answer | undefined;
-  #last: Answer | undefined;
   #unread = 0;
   /** What the kernel had taken when that last grew, and when this was seen. */
   #taken = 0;
@@ -57,57 +57,42 @@ export class Connection {
     this.#traffic = traffic;
   }
 
-  /** The answer to the last request. */
-  get last(): Answer | undefined {
-    return this.#last;
-  }
-
-  /** Whether requests wait for the answer to another one. */
-  get isQueued(): boolean {
-    return this.#waiting.length > 0;
-  }
-
   /** Begins the request at once, or when those before it are over. Too many of them end the connection. */
   add(answer: Answer): void {
     if (!this.#socket.writable) return; // parsed from its last bytes
-    if (this.#waiting.length + 1 >= MOST_PIPELINED) return void this.#socket.destroy();
-    answer.clientConnection = this;
-    this.#last = answer;
+    if (this.waiting.length + 1 >= MOST_PIPELINED) return void this.#socket.destroy();
+    this.last = answer;
     this.#traffic.begun++;
     this.#traffic.size++;
-    if (this.#current) this.#waiting.push(answer);
+    if (this.current) this.waiting.push(answer);
     else this.#begin(answer);
   }
 
   #begin(answer: Answer): void {
-    this.#current = answer;
-    answer.on('close', over);
+    this.current = answer;
+    answer.on('close', () => this.#over(answer));
     this.#traffic.begin(answer);
   }
 
-  over(): void {
-    this.#current?.leaveRoom();
-    this.#current = undefined;
+  #over(answer: Answer): void {
+    answer.leaveRoom();
+    this.current = undefined;
     this.#traffic.size--;
     this.#count(0);
     // Behind an answer with `Connection: close`, after which Node ends the socket, nothing is begun (RFC 9112, section 9.6).
-    const next = this.#socket.writable ? this.#waiting.shift() : undefined;
+    const next = this.#socket.writable ? this.waiting.shift() : undefined;
     if (next) this.#begin(next);
   }
 
   close(): void {
-    this.#traffic.size -= this.#waiting.length;
+    this.#traffic.size -= this.waiting.length;
     this.#count(0);
   }
 
-  tellToClose(): void {
-    this.#current?.closeAfter();
-  }
-
-  /** Counts what is unread. Of a text that is not ASCII only the kernel's queue has the bytes. */
+  /** Counts what is unread. Where a text is not ASCII only the kernel's queue has its bytes. */
   look(): void {
     const { writableLength, _handle: handle } = this.#socket;
-    if (this.#current) this.#count(Math.max(writableLength, handle?.writeQueueSize ?? 0));
+    if (this.current) this.#count(Math.max(writableLength, handle?.writeQueueSize ?? 0));
   }
 
   #count(bytes: number): void {
@@ -137,53 +122,44 @@ export class Connection {
   }
 }
 
-function over(this: Answer): void {
-  this.clientConnection?.over();
-}
-
 /** How many requests may be under way, and how much may be unread. */
 interface Most {
   readonly requests: number;
   readonly unreadBytes: number;
 }
 
+type Handle = (answer: Answer, traffic: Traffic) => void;
+
 /** The connections of a listener, and the requests on them. It can be closed without dropping any that is under way. */
 export class Traffic {
-  readonly #connections = new Map<Socket, Connection>();
-  readonly #most: Most;
-  readonly begin: (answer: Answer) => void;
+  readonly connections = new Map<Socket, Connection>();
   /** Requests so far, those that have no answer yet, and those of them that take room: no probes, and none that only wait. */
   begun = 0;
   size = 0;
   underWay = 0;
   /** Bytes that clients have been sent and have not read yet. */
   unreadBytes = 0;
+  readonly #most: Most;
+  readonly #handle: Handle;
   #isDraining = false;
 
-  /** `begin`: what is done with a request. */
-  constructor(most: Most, begin: (answer: Answer, traffic: Traffic) => void) {
+  constructor(most: Most, handle: Handle) {
     this.#most = most;
-    this.begin = (answer) => {
-      if (this.#isDraining) answer.closeAfter();
-      begin(answer, this);
-    };
+    this.#handle = handle;
   }
 
-  get connections(): number {
-    return this.#connections.size;
+  begin(answer: Answer): void {
+    if (this.#isDraining) answer.closeAfter();
+    this.#handle(answer, this);
   }
 
   accept(socket: Socket): void {
     const connection = new Connection(socket, this);
-    this.#connections.set(socket, connection);
+    this.connections.set(socket, connection);
     socket.once('close', () => {
-      this.#connections.delete(socket);
+      this.connections.delete(socket);
       connection.close();
     });
-  }
-
-  on(socket: Socket): Connection | undefined {
-    return this.#connections.get(socket);
   }
 
   /** Whether there is room for a request, which is then taken. Probes need none. */
@@ -196,7 +172,7 @@ export class Traffic {
   }
 
   sweep(now: number): void {
-    for (const connection of this.#connections.values()) connection.sweep(now);
+    for (const connection of this.connections.values()) connection.sweep(now);
   }
 
   /** Beyond the bound, cuts off the client that has taken nothing for longest, so that no other client has to wait. */
@@ -204,7 +180,7 @@ export class Traffic {
     this.unreadBytes += added;
     if (added < 0 || this.unreadBytes <= this.#most.unreadBytes) return;
     let longest: Connection | undefined;
-    for (const one of this.#connections.values())
+    for (const one of this.connections.values())
       if ((one.stalledSince ?? Infinity) < (longest?.stalledSince ?? Infinity)) longest = one;
     longest?.cutOff();
   }
@@ -212,7 +188,7 @@ export class Traffic {
   /** Answers from now on tell their clients to close. */
   tellToClose(): void {
     this.#isDraining = true;
-    for (const connection of this.#connections.values()) connection.tellToClose();
+    for (const connection of this.connections.values()) connection.current?.closeAfter();
   }
 
   /** Resolves with how many are left where no request is under way and none comes any more, or the time is over. */
