@@ -9,11 +9,11 @@ export interface Trial {
 
 /** What the first of several processes (`WORKERS`) tells those that it starts. */
 export interface Assignment {
-  /** Where all listen: with `PORT=0` the first has picked one. */
+  /** The port at which all listen: with `PORT=0` the first has picked one. */
   readonly port: number;
   /** Names accounts where there are no `SECRETS`. */
   readonly secret: string;
-  /** In milliseconds since 1970, the zero of the machine's monotonic clock: so all processes have the same time. */
+  /** The zero of the machine's monotonic clock, in milliseconds since 1970: so all processes have the same time. */
   readonly zero: number;
   /** Texts of files of the configuration by path, as they were at the start. */
   readonly files: Readonly<Record<string, string>>;

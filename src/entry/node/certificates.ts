@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import type { ConfigProblem, Variables } from '../../config.ts';
-import { fileText } from './files.ts';
+import { codeOf, fileText } from './files.ts';
 
 /** Whom to trust in TLS beside the usual authorities, and what to show. */
 export interface Tls {
@@ -13,6 +13,9 @@ export interface Tls {
 
 const CERTIFICATES = 'a file with certificates, PEM';
 const KEY = 'a file with a private key and no passphrase, PEM';
+
+/** Such as ` (ENOENT)`; empty if the error has no code. */
+const codeIn = (error: unknown) => (codeOf(error) === undefined ? '' : ` (${codeOf(error)})`);
 
 const bad = (variable: string, expected: string) => ({ problems: [{ variable, expected }] });
 
@@ -63,6 +66,3 @@ function checkedCertificates(pem: string): string {
   if (pem.split('-----BEGIN CERTIFICATE-----').length - 1 > whole.length) throw new Error('one has no end');
   return pem;
 }
-
-/** The code that the system or OpenSSL gives an error, such as ` (ENOENT)`; empty if there is none. */
-const codeIn = (error: unknown) => (error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '');

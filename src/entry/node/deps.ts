@@ -145,7 +145,7 @@ export function openStore({ config, table, upstream, logger, clock = systemClock
   };
 }
 
-/** From the npm package where there is no bundle. */
+/** The files of the documentation page: those of the npm package where there is no bundle. */
 const docsAssets: DocsAssets = {
   read: assets('assets/docs', (name) => createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)),
 };

@@ -70,13 +70,12 @@ export async function doctor(env: Variables, { out }: Io, hasSandbox: boolean): 
 
 /** How far away something is: the least of several round trips. */
 async function distance(farMs: number, ask: () => Promise<unknown>): Promise<Finding> {
-  const times: number[] = [];
+  let ms = Infinity;
   for (let tried = 0; tried < 4; tried++) {
     const startedAt = performance.now();
     await ask();
-    times.push(performance.now() - startedAt);
+    ms = Math.min(ms, performance.now() - startedAt);
   }
-  const ms = Math.min(...times);
   const words = `answers in ${ms.toFixed(1)} ms`;
   return ms <= farMs ? ['good', words] : ['poor', words, 'Run the gateway nearer to it'];
 }
@@ -84,7 +83,7 @@ async function distance(farMs: number, ask: () => Promise<unknown>): Promise<Fin
 const ANSWER_MS = 3_000;
 const FAR_UPSTREAM_MS = 100;
 
-/** By the gateway's own transport. The key is sent only to an upstream that asks for one. */
+/** Asks by the gateway's own transport. The key is sent only to an upstream that asks for one. */
 async function askUpstream({ config, settings, key }: Configured, tell: Tell): Promise<void> {
   const { upstreamBaseUrl: url, upstreamMaxBodyBytes: maxBodyBytes } = config;
   if (!url) {
@@ -175,7 +174,7 @@ async function askStore({ storeUrl, storeTls }: Settings, tell: Tell): Promise<v
   }
 }
 
-/** By what `troublesOf` calls them. */
+/** What to say of the troubles that `troublesOf` names. */
 const TROUBLES: Readonly<Record<string, Finding>> = {
   NOT_PERSISTENT: ['bad', 'keeps nothing on disk: records end with its process', 'Set appendonly yes'],
   EVICTS: ['bad', 'evicts, and a write without its record may be sent twice', 'Set maxmemory-policy noeviction'],

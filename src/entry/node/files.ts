@@ -8,6 +8,10 @@ const EXPECTED: Readonly<Record<string, string>> = {
   ERR_ENCODING_INVALID_ENCODED_DATA: 'a file in UTF-8',
 };
 
+/** The code that the system, Node or OpenSSL has given an error, if it has one. */
+export const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error ? String(error.code) : undefined;
+
 /** Texts by path: configuration is read once, and workers may be started later. */
 export const filesRead: Record<string, string> = {};
 
@@ -22,7 +26,7 @@ export function fileText(
     filesRead[path] = text;
     return { text };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const code = codeOf(error) ?? 'unknown error';
     return { isMissing: code === 'ENOENT', expected: EXPECTED[code] ?? `a file that can be read (${code})` };
   }
 }

@@ -34,7 +34,7 @@ export interface FromWorker {
 }
 
 export interface ToWorker {
-  /** To the questions of the last message. */
+  /** The answers to the questions of the last message. */
   readonly answers?: readonly Answer[];
   readonly measure?: true;
 }

@@ -1,15 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createRefuser } from '../../app.ts';
+import { createAdminApp, createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
+import type { Scrape } from '../../routes/health.ts';
+import type { Route } from '../../routes/route.ts';
 import { assignment } from './assignment.ts';
 import { consoleRoutes } from './console/index.ts';
 import { tellFirst, type ToWorker } from './ipc.ts';
-import { listenForOperators, orExit } from './operators.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { serve as listen, type Served, type ServeOptions, type Serving } from './server/serve.ts';
 import { onSignal } from './signals.ts';
-import { exitBadly } from './variables.ts';
+import { exitBadly, orExit } from './variables.ts';
 
 const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
 
@@ -61,10 +62,27 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   return { url: main.url, adminUrl: admin?.url, ...(admin && { consoleUrl: `${admin.url}/console` }) };
 }
 
-/** Under way at once: beyond that an answer would come too late to be of use. */
+/** How many connections operators and probes may have. */
+const MOST_OF_OPERATORS = 512;
+
+/** The admin listener, with these pages; undefined with `ADMIN_PORT=0`. Where it cannot listen the process ends. */
+export async function listenForOperators(
+  { deps }: OpenedOnNode,
+  scrape: Scrape,
+  pages: readonly Route[],
+): Promise<Serving | undefined> {
+  const at = { host: deps.config.adminHost, port: deps.config.adminPort };
+  if (at.port === 0) return undefined;
+  const unhooked = { ...deps, hooks: undefined }; // it is no part of what clients see
+  const [app, refuse] = [createAdminApp(unhooked, scrape, pages), createRefuser(unhooked)];
+  const options = { app, ...at, refuse, waitUntil: deps.waitUntil, mostConnections: MOST_OF_OPERATORS };
+  return orExit('ADMIN_PORT', at, listen(options));
+}
+
+/** How many requests may be under way at once: beyond that an answer would come too late to be of use. */
 const MOST_REQUESTS = 2_000;
 
-/** For the log, the store, the admin listener and the sockets that listen. */
+/** Descriptors that the log, the store, the admin listener and the sockets that listen take. */
 const OTHER_DESCRIPTORS = 128;
 
 async function listenForClients(app: ServeOptions['app'], { deps }: OpenedOnNode): Promise<Serving> {
@@ -87,7 +105,7 @@ async function listenForClients(app: ServeOptions['app'], { deps }: OpenedOnNode
   return main;
 }
 
-/** Where the system does not tell. */
+/** The limit where the system tells none. */
 const USUAL_DESCRIPTORS = 4_096;
 
 /** How many files and connections this process may have. Node has raised that as far as it may. */

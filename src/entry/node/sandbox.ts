@@ -4,8 +4,8 @@ import { checkedConfig, type Runtime } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
 import type { Trial } from './assignment.ts';
-import { orExit } from './operators.ts';
 import type { Served } from './server/serve.ts';
+import { orExit } from './variables.ts';
 
 const SANDBOX_PORT = 8789;
 
@@ -18,7 +18,7 @@ export async function sandboxBeside(runtime: Runtime) {
   return { trial, close: () => started.close() };
 }
 
-/** On `SANDBOX_PORT`; without that on 8789, or on any free port if that is taken. Its code is loaded only if it is used. */
+/** Starts it on `SANDBOX_PORT`; without that on 8789, or on any free port if that is taken. Its code is loaded only here. */
 async function start({ sandboxPort: given, port, adminPort }: Config): Promise<RunningSandbox> {
   // oxlint-disable-next-line no-restricted-imports -- the only place; it is loaded late
   const { startSandbox } = await import('../../../sandbox/src/node.ts');
@@ -27,7 +27,7 @@ async function start({ sandboxPort: given, port, adminPort }: Config): Promise<R
   return orExit('SANDBOX_PORT', { host: '127.0.0.1', port: given }, startSandbox({ port: given }));
 }
 
-/** For whoever has just started it. */
+/** Tells whoever has just started the gateway what to try. */
 export function announce({ url, consoleUrl }: Served, { upstream, accounts }: Trial): void {
   console.log(`
 Portico is at ${url}, with a sandbox upstream at ${upstream.origin}. Try:

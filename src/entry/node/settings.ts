@@ -31,7 +31,7 @@ const workers = readAs(expectedWorkers, (text) => {
 /** A path. What is in the file is looked at by `readTls`. */
 const file = z.optional(z.string('the path of a file'));
 
-/** As curl has it, the scheme may be left out. */
+/** The scheme may be left out, as curl allows it. */
 const proxy = z.optional(
   readAs('the http:// or https:// URL of a proxy, such as http://proxy.example:3128', (text) => {
     const url = URL.parse(text.includes('://') ? text : `http://${text}`);

@@ -1,7 +1,7 @@
 import { parseEnv } from 'node:util';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
 import { assignment } from './assignment.ts';
-import { fileText } from './files.ts';
+import { codeOf, fileText } from './files.ts';
 import { SETTINGS } from './settings.ts';
 
 /** Variables that hold a secret, and what stands in for one whose file is bad: so nothing else is said to be wrong with it. */
@@ -73,3 +73,26 @@ export const exitBadly: Refuse = (problems) => {
 };
 
 export const lineOf = ({ variable, expected }: ConfigProblem): string => `${variable}: expected ${expected}`;
+
+const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);
+
+/**
+ * Resolves when `listening` does; where that cannot listen the process ends. `PORT` and `HOST` belong together, as do
+ * `ADMIN_PORT` and `ADMIN_HOST`.
+ */
+export async function orExit<T>(
+  portVariable: string,
+  { host, port }: { readonly host: string; readonly port: number },
+  listening: Promise<T>,
+): Promise<T> {
+  try {
+    return await listening;
+  } catch (error) {
+    const reason = codeOf(error) ?? 'unknown error';
+    const isBadHost = NO_SUCH_HOST.has(reason);
+    const words = reason === 'EADDRINUSE' ? 'it is already in use' : reason;
+    if (isBadHost) console.error(`${portVariable.replace('PORT', 'HOST')}: expected a name or address of this machine`);
+    else console.error(`${portVariable}: cannot listen on ${host}:${port}: ${words}`);
+    return process.exit(isBadHost ? BAD_CONFIG : 1);
+  }
+}

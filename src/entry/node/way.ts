@@ -7,7 +7,7 @@ export type Bounds = Pick<Config, 'upstreamMaxConnections' | 'upstreamTimeoutMs'
 /** How the upstream is reached. */
 export interface Way {
   readonly tls?: Tls;
-  /** Its proxy, if there is one for its scheme. */
+  /** The proxy for the upstream's scheme, if there is one. */
   readonly proxy?: URL | undefined;
   /** Hosts, each with all below it, that are reached without. */
   readonly noProxy?: string;

@@ -9,11 +9,11 @@ import { type Assignment, VARIABLE, ZERO } from './assignment.ts';
 import { filesRead } from './files.ts';
 import { type FromWorker, ignored, NotesOfWorkers, type ToWorker } from './ipc.ts';
 import { type Measured, measuredOfProcess, sumOf } from './metrics/index.ts';
-import { listenForOperators, orExit } from './operators.ts';
+import { listenForOperators } from './listen.ts';
 import type { OpenedOnNode } from './runtime.ts';
 import { type Served, urlAt } from './server/serve.ts';
 import { onSignal } from './signals.ts';
-import { exitBadly } from './variables.ts';
+import { exitBadly, orExit } from './variables.ts';
 
 interface Worker {
   readonly child: ChildProcess;
@@ -25,7 +25,7 @@ interface Worker {
   onMeasured: () => void;
 }
 
-/** Between the death of a worker and the start of another one. */
+/** The pauses between the death of a worker and the start of another one. */
 const FIRST_PAUSE_MS = 100;
 const MOST_PAUSE_MS = 10_000;
 /** After a life that long the pauses begin anew. */

@@ -17,9 +17,9 @@ export interface StoreAddress {
   /** The name that the sentinels have for it. */
   readonly master?: string | undefined;
   readonly db: number;
-  /** With what connections are secured where there is TLS. */
+  /** What secures connections where there is TLS. */
   readonly secured?: Tls | undefined;
-  /** In milliseconds. A node that owes a reply for longer than `socketTimeout` is disconnected. */
+  /** Milliseconds. A node that owes a reply for longer than `socketTimeout` is disconnected. */
   readonly timeouts?: { readonly connectTimeout: number; readonly socketTimeout: number };
 }
 

@@ -135,7 +135,7 @@ async function primaryIn(connection: Connection, address: StoreAddress): Promise
 
 export const isReply = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError';
 
-/** By how messages begin. */
+/** The reasons that have no code, by how their messages begin. */
 const REASONS = [
   [/max number of clients/, 'MAXCLIENTS'],
   [/ACL failure in script|user executing the script can't/, 'NOPERM'],

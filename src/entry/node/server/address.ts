@@ -1,7 +1,7 @@
 import { BlockList, isIP, SocketAddress } from 'node:net';
 import { clientAt } from '../../../core/address.ts';
 
-/** For all clients without a usable address: together they count as one client. */
+/** The name of all clients without a usable address: together they count as one client. */
 const UNKNOWN = 'unknown';
 
 const MAPPED_IPV4 = '::ffff:';

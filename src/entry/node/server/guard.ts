@@ -63,7 +63,7 @@ export function isMisframed({ headers, httpVersionMajor, httpVersionMinor }: Inc
 /** Most requests in a row are for the same host. */
 let last = { host: '', isGood: false };
 
-/** Not where a URL parser writes the host in another way. Two `Host` headers, which Node joins, are no good one. */
+/** A host is bad, too, where a URL parser writes it in another way. Two `Host` headers, which Node joins, are a bad one. */
 function isGoodHost(host: string): boolean {
   if (host === last.host) return last.isGood;
   const name = host.replace(/:\d+$/, '').toLowerCase();

@@ -28,7 +28,7 @@ export interface ServeOptions {
   readonly onOverload?: () => void;
   /** False where the caller looks itself at what clients have not read. */
   readonly sweeps?: boolean;
-  /** In the place of those that follow. */
+  /** What takes the place of some of `LIMITS`. */
   readonly limits?: Partial<Record<keyof typeof LIMITS, number>>;
   /** How many connections there may be; others are closed at once. */
   readonly mostConnections?: number;
@@ -36,7 +36,7 @@ export interface ServeOptions {
 
 export type Serving = Awaited<ReturnType<typeof serve>>;
 
-/** Where clients and operators find it. */
+/** Where clients and operators find a gateway. */
 export interface Served {
   readonly url: string;
   /** Undefined with `ADMIN_PORT=0`. */
@@ -84,7 +84,7 @@ export async function serve(options: ServeOptions) {
   const sweeping = options.sweeps === false ? undefined : setInterval(() => sweep(performance.now()), SWEEP_MS).unref();
   return {
     url: urlAt(host, (server.address() as AddressInfo).port),
-    /** How many there are now. */
+    /** How many requests, connections and unread bytes there are now. */
     load: () => ({
       requests: traffic.underWay,
       connections: traffic.connections.size,

@@ -19,10 +19,10 @@ const LOOK_MS = 25;
 
 /** An answer of a listener. Node makes one for each request. */
 export class Answer extends ServerResponse {
-  /** Where its request takes room. */
+  /** Set while its request takes room there. */
   room: Traffic | undefined = undefined;
 
-  /** Its request is over, or only waits for a change. */
+  /** To be called where its request is over, or only waits for a change. */
   leaveRoom(): void {
     if (this.room) this.room.underWay--;
     this.room = undefined;
@@ -45,12 +45,13 @@ export class Connection {
   readonly waiting: Answer[] = [];
   /** The answer to the last request. */
   last: Answer | undefined;
+  /** Bytes that the client has been sent and has not read yet, and since when it has taken nothing. */
+  unread = 0;
+  takenAt = 0;
+  /** What the kernel had taken then. */
+  #taken = 0;
   readonly #socket: Writing;
   readonly #traffic: Traffic;
-  #unread = 0;
-  /** What the kernel had taken when that last grew, and when this was seen. */
-  #taken = 0;
-  #takenAt = 0;
 
   constructor(socket: Socket, traffic: Traffic) {
     this.#socket = socket;
@@ -96,15 +97,10 @@ export class Connection {
   }
 
   #count(bytes: number): void {
-    const added = bytes - this.#unread;
-    if (this.#unread === 0 && added > 0) this.#takenAt = performance.now();
-    this.#unread = bytes;
+    const added = bytes - this.unread;
+    if (this.unread === 0 && added > 0) this.takenAt = performance.now();
+    this.unread = bytes;
     if (added !== 0) this.#traffic.countUnread(added);
-  }
-
-  /** Since when the client has taken nothing; undefined if nothing is unread. */
-  get stalledSince(): number | undefined {
-    return this.#unread > 0 ? this.#takenAt : undefined;
   }
 
   cutOff(): void {
@@ -117,17 +113,13 @@ export class Connection {
     this.look();
     const { _handle: handle } = this.#socket;
     const taken = handle ? handle.bytesWritten - handle.writeQueueSize : 0;
-    if (this.#unread === 0 || taken !== this.#taken) [this.#taken, this.#takenAt] = [taken, now];
-    else if (now - this.#takenAt >= STALLED_MS) this.cutOff();
+    if (this.unread === 0 || taken !== this.#taken) [this.#taken, this.takenAt] = [taken, now];
+    else if (now - this.takenAt >= STALLED_MS) this.cutOff();
   }
 }
 
 /** How many requests may be under way, and how much may be unread. */
-interface Most {
-  readonly requests: number;
-  readonly unreadBytes: number;
-}
-
+type Most = Readonly<Record<'requests' | 'unreadBytes', number>>;
 type Handle = (answer: Answer, traffic: Traffic) => void;
 
 /** The connections of a listener, and the requests on them. It can be closed without dropping any that is under way. */
@@ -181,7 +173,7 @@ export class Traffic {
     if (added < 0 || this.unreadBytes <= this.#most.unreadBytes) return;
     let longest: Connection | undefined;
     for (const one of this.connections.values())
-      if ((one.stalledSince ?? Infinity) < (longest?.stalledSince ?? Infinity)) longest = one;
+      if (one.unread > 0 && one.takenAt < (longest?.takenAt ?? Infinity)) longest = one;
     longest?.cutOff();
   }
 
