@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Deps } from '../../app.ts';
-import type { Clock, WaitUntil } from '../../core/runtime.ts';
+import type { Clock } from '../../core/runtime.ts';
 import { OncePerMinute } from '../../core/once-per-minute.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { noteMsOf } from '../../cache/keys.ts';
@@ -50,7 +50,11 @@ export function nodeDeps(
   const ending = new AbortController();
   const addressOf = addresses(config.trustedProxies);
   const schemeOf = schemes(config.trustedProxies);
-  const { waitUntil, idle } = trackedWork();
+  /** Work that outlives its request: the process waits for it before it ends. */
+  const running = new Set<Promise<unknown>>();
+  const idle = async () => {
+    while (running.size > 0) await Promise.allSettled(running);
+  };
   const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
   const { scrape, measured, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
@@ -75,25 +79,15 @@ export function nodeDeps(
       if ('outgoing' in env && env.outgoing instanceof Answer) env.outgoing.leaveRoom();
     },
     ending: ending.signal,
-    waitUntil,
+    waitUntil: (work) => {
+      const done = () => void running.delete(work);
+      running.add(work);
+      void work.then(done, done);
+    },
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
   return { deps, endWaits: () => ending.abort(), idle, scrape, measured, recordings, close };
-}
-
-/** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */
-function trackedWork() {
-  const running = new Set<Promise<unknown>>();
-  const waitUntil: WaitUntil = (work) => {
-    const done = () => void running.delete(work);
-    running.add(work);
-    void work.then(done, done);
-  };
-  const idle = async () => {
-    while (running.size > 0) await Promise.allSettled(running);
-  };
-  return { waitUntil, idle };
 }
 
 /** Added to the longest time of a request: how long a store that was replaced is not relied upon. */

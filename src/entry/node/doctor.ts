@@ -7,6 +7,7 @@ import { checkedConfig } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
 import type { RawAnswer } from '../../upstream/transport.ts';
+import { codeOf } from './files.ts';
 import { connect, fieldIn, reasonOf, troublesOf } from './redis/client.ts';
 import { ID, USED_BY } from './redis/scripts.ts';
 import { runtimeOf } from './runtime.ts';
@@ -142,7 +143,7 @@ const UPSTREAM_ADVICE: Readonly<Record<string, string>> = {
 
 function ofFailure(error: unknown, hasProxy: boolean): Finding {
   const { reason = 'timeout', cause } = error instanceof GatewayError ? error.particulars : {};
-  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? `, ${cause.code}` : '';
+  const code = codeOf(cause) === undefined ? '' : `, ${codeOf(cause)}`;
   const advice = UPSTREAM_ADVICE[reason] ?? 'Is it that scheme at this port, and is that the API?';
   const proxies = hasProxy ? '. Or it is the proxy: look at HTTPS_PROXY and HTTP_PROXY' : '';
   return ['bad', `gives no answer (${reason}${code})`, advice + proxies];

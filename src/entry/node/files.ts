@@ -10,7 +10,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 
 /** The code that the system, Node or OpenSSL has given an error, if it has one. */
 export const codeOf = (error: unknown): string | undefined =>
-  error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 
 /** Texts by path: configuration is read once, and workers may be started later. */
 export const filesRead: Record<string, string> = {};

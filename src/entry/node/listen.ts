@@ -13,11 +13,8 @@ import { onSignal } from './signals.ts';
 import { exitBadly, orExit } from './variables.ts';
 
 const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
-
 const CUT_OFF = 'requests were cut off, since SHUTDOWN_GRACE_MS was over';
-
 const NEVER_THAT_LONG = 'UPSTREAM_TIMEOUT_MS is more than REQUEST_TIMEOUT_MS, so an upstream call never gets that long';
-
 const ONE_GATEWAY = '1, since this process serves several gateways';
 
 let isServing = false;

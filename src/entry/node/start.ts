@@ -2,7 +2,7 @@ import type { Variables } from '../../config.ts';
 import { portico } from '../../portico.ts';
 import { overviews, proxyAccount } from '../../proxy-account/index.ts';
 import { assignment } from './assignment.ts';
-import { serve } from './index.ts';
+import { serve } from './listen.ts';
 import { runtimeOf } from './runtime.ts';
 import { announce, sandboxBeside } from './sandbox.ts';
 import { BAD_CONFIG, gatherVariables, type Io, linesOf, type Refuse } from './variables.ts';

@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import type * as ioredis from 'ioredis';
 import type { Redis } from 'ioredis';
+import { codeOf } from '../files.ts';
 import type { StoreAddress, StoreNode } from './address.ts';
 
 /** Loaded where there is a store: it takes a start 30 ms. */
@@ -81,7 +82,8 @@ export class Connection {
 /** Connects to the node, or to the primary that a sentinel names. `turn`: which sentinel is asked first. */
 export async function connect(address: StoreAddress, turn = 0): Promise<Connection> {
   const [first] = address.nodes;
-  const { node, downAfterMs } = address.kind === 'one' && first ? { node: first } : await primaryOf(address, turn);
+  const isOne = address.kind === 'one' && first;
+  const { node, downAfterMs } = isOne ? { node: first, downAfterMs: undefined } : await primaryOf(address, turn);
   return Connection.open(node, address, async (connection) => {
     await connection.logIn(address);
     if (address.db > 0) await connection.client.select(address.db);
@@ -90,13 +92,8 @@ export async function connect(address: StoreAddress, turn = 0): Promise<Connecti
   });
 }
 
-interface Primary {
-  readonly node: StoreNode;
-  readonly downAfterMs?: number | undefined;
-}
-
 /** @throws what a sentinel has replied, or else what the first one failed with */
-async function primaryOf(address: StoreAddress, turn: number): Promise<Primary> {
+async function primaryOf(address: StoreAddress, turn: number) {
   const { nodes } = address;
   const causes: unknown[] = [];
   for (const i of nodes.keys()) {
@@ -113,7 +110,7 @@ async function primaryOf(address: StoreAddress, turn: number): Promise<Primary> 
 }
 
 /** Logs in where the sentinel wants it: those without a password would refuse the login. */
-async function primaryIn(connection: Connection, address: StoreAddress): Promise<Primary> {
+async function primaryIn(connection: Connection, address: StoreAddress) {
   const { client } = connection;
   const name = address.master ?? '';
   const ask = () =>
@@ -145,10 +142,9 @@ const REASONS = [
 
 /** The system's error code, or the first word of the node's message; nothing that could be a secret. */
 export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'UNKNOWN';
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  const known = REASONS.find(([pattern]) => pattern.test(error.message))?.[1];
-  return known ?? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1] ?? 'UNKNOWN';
+  const { message } = error instanceof Error ? error : { message: '' };
+  const known = codeOf(error) ?? REASONS.find(([pattern]) => pattern.test(message))?.[1];
+  return known ?? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(message)?.[1] ?? 'UNKNOWN';
 }
 
 /** What `INFO` says of one thing. */

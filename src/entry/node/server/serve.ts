@@ -80,16 +80,15 @@ export async function serve(options: ServeOptions) {
   server.maxConnections = mostConnections;
   await once(server.listen({ host, port, reusePort, backlog: BACKLOG }), 'listening');
   /** Looks at what clients have not read. */
-  const sweep = (now: number) => traffic.sweep(now);
-  const sweeping = options.sweeps === false ? undefined : setInterval(() => sweep(performance.now()), SWEEP_MS).unref();
+  const sweep = (now = performance.now()) => traffic.sweep(now);
+  const sweeping = options.sweeps === false ? undefined : setInterval(sweep, SWEEP_MS).unref();
   return {
     url: urlAt(host, (server.address() as AddressInfo).port),
     /** How many requests, connections and unread bytes there are now. */
-    load: () => ({
-      requests: traffic.underWay,
-      connections: traffic.connections.size,
-      unreadBytes: traffic.unreadBytes,
-    }),
+    load() {
+      const { underWay, connections, unreadBytes: unread } = traffic;
+      return { requests: underWay, connections: connections.size, unreadBytes: unread };
+    },
     /** Answers from now on tell their clients to close; new connections are still taken. */
     tellToClose: () => traffic.tellToClose(),
     sweep,

@@ -85,7 +85,9 @@ export class Connection {
     if (next) this.#begin(next);
   }
 
+  /** What is done when its socket has closed. */
   close(): void {
+    this.#traffic.connections.delete(this.#socket);
     this.#traffic.size -= this.waiting.length;
     this.#count(0);
   }
@@ -148,10 +150,7 @@ export class Traffic {
   accept(socket: Socket): void {
     const connection = new Connection(socket, this);
     this.connections.set(socket, connection);
-    socket.once('close', () => {
-      this.connections.delete(socket);
-      connection.close();
-    });
+    socket.once('close', () => connection.close());
   }
 
   /** Whether there is room for a request, which is then taken. Probes need none. */
