@@ -1,7 +1,6 @@
 import type { core } from 'zod/mini';
 import type { ErrorItem, GatewayError } from '../core/errors.ts';
-import { cut, itemsOf, memberOf } from '../core/json.ts';
-import { valueOf } from '../core/values.ts';
+import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/port.ts';
 import type { CopyOf, Read } from '../upstream/call.ts';
 import { invalid } from '../upstream/input.ts';
@@ -25,7 +24,7 @@ export const itemRead = ({ operation, input: { query } }: SectionRead, id: strin
 export class DependsOn {
   /** The section that names the id. */
   readonly section: string;
-  /** The page in which the item will probably be. */
+  /** The read of the page in which the item will probably be. */
   readonly list: Read | undefined;
   readonly #member: string;
   readonly #form: RegExp;
@@ -42,9 +41,7 @@ export class DependsOn {
   /** The id that a copy of the section names, as text; undefined if it names none. */
   idIn(base: Entry): string | undefined {
     if (this.#ids.has(base)) return this.#ids.get(base);
-    const span = memberOf(base.text, this.#member);
-    const literal = span ? cut(base.text, span) : 'null';
-    const id = literal === 'null' ? undefined : DIGITS.test(literal) ? literal : textIn(literal);
+    const id = idAt(base.text, this.#member);
     this.#ids.set(base, id);
     return id;
   }
@@ -57,28 +54,24 @@ export class DependsOn {
   itemIn(page: Entry, id: string): string | undefined {
     const searched = this.#items.get(page);
     if (searched?.id === id) return searched.text;
-    const results = memberIn(valueOf(page.text), 'results');
-    const at = Array.isArray(results) ? results.findIndex((item) => String(memberIn(item, 'id')) === id) : -1;
-    const start = at < 0 ? undefined : memberOf(page.text, 'results')?.start;
-    const span = start === undefined ? undefined : itemsOf(page.text, start)[at];
-    const text = span && cut(page.text, span);
+    const results = memberOf(page.text, 'results');
+    const items = results ? itemsOf(page.text, results.start).map((span) => cut(page.text, span)) : [];
+    const text = items.find((item) => idAt(item, 'id') === id);
     this.#items.set(page, { id, text });
     return text;
   }
 }
 
-const memberIn = (value: unknown, name: string): unknown =>
-  typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Readonly<Record<string, unknown>>)[name]
-    : undefined;
-
 /** An integer as it is written: `7e0` is none. */
 const DIGITS = /^\d+$/;
 
-/** Empty where it is no text. */
-function textIn(literal: string): string {
-  const value: unknown = JSON.parse(literal);
-  return typeof value === 'string' ? value : '';
+/** The id that a member says, as text: it may be beyond 2^53. Undefined where it is null or missing, empty where it is no id. */
+function idAt(text: string, member: string): string | undefined {
+  const span = memberOf(text, member);
+  const literal = span ? cut(text, span) : 'null';
+  if (literal === 'null') return undefined;
+  if (literal.startsWith('"')) return stringAt(literal);
+  return DIGITS.test(literal) ? literal : '';
 }
 
 /** How many items a page is to have, as text, by the name of its section. */
@@ -96,7 +89,7 @@ export interface Composition {
   readonly reads: readonly SectionRead[];
   /** Any failed section fails the whole (`Prefer: handling=strict`, RFC 7240). */
   readonly strict: boolean;
-  /** Fields that are wanted, by the name of their parameter: `fields[section]`. */
+  /** Names that the query lists, by parameter: `sections`, `fields[section]`. */
   readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
   /** Why it is refused: not before the request is counted. */
   readonly error?: GatewayError | undefined;
@@ -139,7 +132,7 @@ export function planOf(overview: Overview): Plan {
     hasParameter: parameterOf(overview) !== undefined,
     firstReads: readsOf(whole.reads, () => undefined),
     compositionOf(query, strict, text) {
-      if (query === '' && text === undefined && !strict) return whole; // the same object: its reads are known again
+      if (query === '' && text === undefined && !strict) return whole;
       if (query === '') return { ...whole, reads: text === undefined ? whole.reads : readsFor(text), strict };
       const { asked: fields, sizes, errors } = askedIn(query, choices);
       const names = fields.get('sections');
@@ -196,7 +189,9 @@ function askedIn(query: string, { names: choices, sized }: Choices) {
     if (!own) continue;
     const names = value.split(',').map((name) => name.trim());
     for (const name of names) if (!own.has(name)) isUnknown(name, parameter);
-    asked.set(parameter, new Set([...(asked.get(parameter) ?? []), ...names]));
+    const all = asked.get(parameter) ?? new Set<string>();
+    for (const name of names) all.add(name);
+    asked.set(parameter, all);
   }
   return { asked, sizes, errors };
 }

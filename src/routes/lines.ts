@@ -17,8 +17,8 @@ export async function linesAnswer(
   results: readonly MaybePromise<SectionResult>[],
 ): Promise<Answer> {
   const names = composedNames(asked);
-  const of = (some: readonly string[]) => results.filter((_, at) => some.includes(names[at] ?? ''));
-  const required = await allOf(of(requiredSections(asked)));
+  const resultsOf = (some: readonly string[]) => results.filter((_, at) => some.includes(names[at] ?? ''));
+  const required = await allOf(resultsOf(requiredSections(asked)));
   const timing = required.map(({ name, ms, state }) => timingOf(name, ms, state)).join(', ');
   request.cache = 'stream';
   request.isStream = true;
@@ -27,7 +27,7 @@ export async function linesAnswer(
   return {
     status: 200,
     headers: { ...formHeaders(asked, known), ...NO_STORE, ...type },
-    body: streamOf(request, { wanted: of(asked.wanted), known }),
+    body: streamOf(request, { wanted: resultsOf(asked.wanted), known }),
     ...(timing && { timing }),
   };
 }

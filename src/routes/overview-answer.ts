@@ -97,7 +97,7 @@ export function overviewAnswer(request: ClientRequest, form: Form, all: readonly
   const results = all.length === asked.wanted.length ? all : all.filter(({ name }) => asked.wanted.includes(name));
   for (const result of results) note(request, result);
   const header = request.header('if-none-match');
-  const etag = etagOf(request, results);
+  const etag = all.every(({ isCacheable }) => isCacheable) ? etagOf(request, results) : undefined;
   const isSame = etag !== undefined && noneMatch(header, etag);
   const known = etag !== undefined && changesOnly && !isSame ? knownIn(header, asked) : undefined;
   const headers = { ...formHeaders(asked, known), ...cacheHeaders(request, all) };
@@ -127,7 +127,7 @@ function bodyOf(request: ClientRequest, results: readonly SectionResult[], known
   let [data, errors, sections, unchanged] = ['', '', '', ''];
   for (const [at, result] of results.entries()) {
     const { name, state, age, code, text = 'null', error } = result;
-    const ofData = text === 'null' && result.text === undefined ? '' : `,"age":${age}`;
+    const ofData = result.text === undefined ? '' : `,"age":${age}`;
     const why = code === undefined ? '' : `,"code":${JSON.stringify(code)}`;
     sections += `${sections && ','}"${name}":{"state":"${state}"${ofData}${why}}`;
     if (error) errors += `${errors && ','}${JSON.stringify({ section: name, ...errorOf(request, name, error) })}`;

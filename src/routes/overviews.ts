@@ -53,7 +53,7 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
       const results = compose({ gateway, clock, reader }, asked);
       return results.map((result) => {
         const told = whenDone(result, (done) => validated(form, done));
-        if (told instanceof Promise) told.catch(() => undefined); // lines wait for required sections first
+        if (told instanceof Promise) told.catch(() => undefined); // lines hear of it later
         return told;
       });
     };

@@ -29,7 +29,6 @@ export async function waited(
   { open, answer: answerBy }: Answering,
   seconds: number,
 ): Promise<Answer> {
-  if (seconds === 0) return answerBy(await open());
   const { clock } = request.tools;
   const until = request.startedAt + seconds * 1000;
   const account = await accountOf(request);

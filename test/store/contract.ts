@@ -13,6 +13,7 @@ import {
   type Tag,
   type WriteEnd,
 } from '../../src/store/port.ts';
+import { unique } from '../support/secrets.ts';
 
 /** A store under test. */
 export interface Tested {
@@ -24,10 +25,8 @@ export interface Tested {
   readonly pass: (ms: number) => void | Promise<void>;
 }
 
-let accounts = 0;
-
 /** An account that no other test has used: a store may outlive a test. */
-export const newAccount = (): string => `account-${++accounts}-${crypto.randomUUID()}`;
+export const newAccount = (): string => `account-${unique()}`;
 
 const DAY_MS = 86_400_000;
 export const ANSWER = { status: 200, text: '{}', at: 5 };

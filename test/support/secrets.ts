@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { relative } from 'node:path';
 
 /** Stands in every credential, e-mail, card and client secret that tests make; nothing else contains it. */
 export const LEAK_MARK = 'LEAKMARK';
@@ -28,16 +29,35 @@ let fresh: string[] = [];
 /** By their plain hashes: an unkeyed hash gives a secret away as well, to whoever has a list of keys to look it up in. */
 const byHash = new Map<string, string>();
 
-let count = 0;
-
 const remember = (value: string) => {
-  count++;
   fresh.push(value);
   return value;
 };
 
-// Unique across files too, since those may share a store.
-const unique = () => `${count}${randomBytes(6).toString('hex')}`;
+/** What vitest knows of the file and the test that run now. */
+const WORKER = '__vitest_worker__';
+
+interface Worker {
+  readonly filepath?: string;
+  readonly current?: { readonly id: string };
+}
+
+/** How many names a test, or the top of a file, has made. */
+const made = new Map<string, number>();
+
+/**
+ * A text that no other call gives, in any file, since files may share a store. A test gets the same ones in every run: by
+ * them copies of an account have their places in a shared store, where one may take the place of another.
+ */
+export function unique(): string {
+  const worker = (globalThis as Readonly<Record<string, unknown>>)[WORKER] as Worker | undefined;
+  if (!worker) return randomBytes(6).toString('hex');
+  const { filepath = '', current } = worker;
+  const by = `${relative(process.cwd(), filepath)} ${current?.id ?? ''}`;
+  const n = (made.get(by) ?? 0) + 1;
+  made.set(by, n);
+  return createHash('sha256').update(`${by} ${n}`).digest('hex').slice(0, 16);
+}
 
 /** A credential, client secret or code: visible ASCII, never twice the same. `kind` says what it is for. */
 export const secret = (kind = 'key'): string => remember(`pk-${LEAK_MARK}-${kind}-${unique()}`);
