@@ -1,22 +1,37 @@
 import {
   AggregatorRegistry,
   collectDefaultMetrics,
+  Counter,
+  Gauge,
+  Histogram,
   type Metric,
   type MetricObjectWithValues,
   type MetricValue,
   Registry,
 } from 'prom-client';
-import { type Gauge as UnderWay, type Metrics, STATUS_CLASSES } from '../../../core/metrics.ts';
+import { ERROR_CODES, REASONS } from '../../../core/errors.ts';
+import * as core from '../../../core/metrics.ts';
+import { CALL_OUTCOMES, PHASES } from '../../../core/timeline.ts';
+import { VERSION } from '../../../core/version.ts';
+import { OF_UPSTREAM } from '../../../middleware/problem.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
-import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
-import { Counts, gauge } from './series.ts';
+import { counter, gauge, registers } from './series.ts';
 
 /** Once for all gateways in the process: each time would start a timer and an observer that never end. */
 const ofProcess = new Registry();
 collectDefaultMetrics({ register: ofProcess });
 // A graph shows when a process was started last, of several too.
 Object.assign(ofProcess.getSingleMetric('process_start_time_seconds') ?? {}, { aggregator: 'max' });
+
+const build = { version: VERSION, node: process.version };
+new Gauge({
+  name: 'portico_build_info',
+  help: 'Which version this is.',
+  aggregator: 'first',
+  labelNames: Object.keys(build),
+  registers: [ofProcess],
+}).set(build, 1);
 
 /** Metrics of one process, as they are sent to another one. */
 export type Measured = readonly MetricObjectWithValues<MetricValue<string>>[];
@@ -36,29 +51,19 @@ export function sumOf(all: readonly Measured[]) {
 export function promMetrics(
   table: Table,
   others: readonly Metric[],
-): Metrics & {
-  readonly scrape: Scrape;
-  readonly measured: () => Promise<Measured>;
-} {
+): core.Metrics & { readonly scrape: Scrape; readonly measured: () => Promise<Measured> } {
   const registry = new Registry();
   const own = instruments(table);
-  const underWay: Partial<Record<UnderWay, () => number>> = {};
-  let open = 0;
-  const gauges = [
-    buildInfo(),
-    ...Object.entries(UNDER_WAY).map(([which, [name, help]]) =>
-      gauge(`portico_${name}`, help, () => underWay[which as UnderWay]?.() ?? 0),
-    ),
-    gauge('portico_circuit_open', '1 while the circuit to the upstream is open.', () => open, 'max'),
-  ];
-  const metrics = Object.values(own).map((one) => (one instanceof Counts ? one.metric : one));
-  for (const metric of [...metrics, ...gauges, ...others]) registry.registerMetric(metric);
+  const underWay: Partial<Record<core.Gauge, () => number>> = {};
+  let operations: readonly string[] = [];
+  const gauges = Object.entries(UNDER_WAY).map(([which, [name, help]]) =>
+    gauge(`portico_${name}`, help, () => underWay[which as core.Gauge]?.() ?? 0),
+  );
+  const total = totalOf(own.requests, () => operations);
+  for (const one of [...Object.values(own), total, ...gauges, ...others]) registry.registerMetric(one);
   return {
-    expect: (operations) => own.total.expect([...operations, '(none)'], STATUS_CLASSES),
-    requestDone: ({ operation, status, cache }, ms) => {
-      own.total.add(operation, status);
-      own.requests.observe({ operation, status, cache }, ms / 1000);
-    },
+    expect: (ids) => void (operations = [...ids, '(none)']),
+    requestDone: (labels, ms) => own.requests.observe(labels, ms / 1000),
     callDone({ operation, outcome, reason }, ms) {
       own.calls.inc({ operation, outcome, reason });
       if (outcome !== 'abandoned') own.seconds.observe({ operation }, ms / 1000);
@@ -67,7 +72,7 @@ export function promMetrics(
     problem: (code) => own.problems.inc({ code }),
     drifted: (operation) => own.drift.inc({ operation }),
     retried: (operation) => own.retries.inc({ operation }),
-    circuitIs: (state) => void (open = state === 'open' ? 1 : 0),
+    circuitIs: (state) => own.circuit.set(state === 'open' ? 1 : 0),
     readDone: (outcome) => own.reads.inc({ outcome }),
     idempotency: (outcome) => own.writes.inc({ outcome }),
     refused: (by) => own.refusals.inc({ by }),
@@ -79,3 +84,97 @@ export function promMetrics(
     }),
   };
 }
+
+const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+function instruments({ operations }: Table) {
+  const operation = operations.map(({ id }) => id);
+  const ofReads = operations.filter(({ method }) => method === 'GET').map(({ id }) => id);
+  const made = {
+    requests: new Histogram<string>({
+      name: 'portico_request_duration_seconds',
+      help: 'From the head of a request to the end of its answer.',
+      labelNames: ['operation', 'status', 'cache'],
+      buckets: BUCKETS,
+      registers,
+    }),
+    seconds: new Histogram<string>({
+      name: 'portico_upstream_call_duration_seconds',
+      help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
+      labelNames: ['operation'],
+      buckets: BUCKETS.slice(3),
+      registers,
+    }),
+    calls: counter(
+      'portico_upstream_calls_total',
+      'Attempts at calls of the upstream, by what became of them, and why they failed.',
+      { operation, outcome: CALL_OUTCOMES.filter((one) => one !== 'failed'), reason: [''] },
+      { operation, outcome: ['failed'], reason: ['', ...REASONS] },
+    ),
+    problems: counter('portico_problems_total', 'Problems that clients got, also in overviews and batches.', {
+      code: [...ERROR_CODES, OF_UPSTREAM],
+    }),
+    phases: new Histogram<string>({
+      name: 'portico_phase_seconds',
+      help: 'What the time of requests went to. Answers from the cache have no phases.',
+      labelNames: ['phase'],
+      buckets: BUCKETS,
+      registers,
+    }),
+    drift: counter('portico_drift_total', 'Fields of answers that did not fit their schemas.', { operation }),
+    retries: counter('portico_upstream_retries_total', 'Calls that were made once more.', { operation: ofReads }),
+    reads: counter('portico_cache_reads_total', 'Reads, by how the cache came to an answer.', {
+      outcome: core.READ_OUTCOMES,
+    }),
+    writes: counter('portico_idempotency_total', 'Writes that must not happen twice, by what became of them.', {
+      outcome: core.IDEMPOTENCY_OUTCOMES,
+    }),
+    refusals: counter(
+      'portico_refused_total',
+      'Requests and calls that the gateway itself turned away, by the reason.',
+      {
+        by: core.REFUSALS,
+      },
+    ),
+    circuit: new Gauge({
+      name: 'portico_circuit_open',
+      help: '1 while the circuit to the upstream is open.',
+      aggregator: 'max',
+      registers,
+    }),
+  };
+  for (const phase of PHASES) made.phases.zero({ phase });
+  return made;
+}
+
+/** Taken from the histogram of requests when metrics are scraped: so a request is counted once. */
+const totalOf = (requests: Histogram, operations: () => readonly string[]): Metric =>
+  new Counter<string>({
+    name: 'portico_requests_total',
+    help: 'Requests that were answered. Probes are not counted.',
+    labelNames: ['operation', 'status'],
+    registers,
+    async collect() {
+      const { values } = await requests.get();
+      this.reset();
+      for (const operation of operations())
+        for (const status of core.STATUS_CLASSES) this.inc({ operation, status }, 0);
+      for (const { metricName, labels, value } of values) {
+        const { operation, status } = labels;
+        if (metricName?.endsWith('_count')) this.inc({ operation, status }, value);
+      }
+    },
+  });
+
+/** What is under way: names and words. */
+const UNDER_WAY: Readonly<Record<core.Gauge, readonly [name: string, help: string]>> = {
+  reads: ['reads_under_way', 'Reads under way that equal reads join.'],
+  calls: ['upstream_calls_under_way', 'Calls of the upstream under way.'],
+  calls_limit: ['upstream_calls_limit', 'How many calls of the upstream may be under way.'],
+  waiting_calls: ['upstream_calls_waiting', 'Calls that wait for a slot.'],
+  requests: ['requests_under_way', 'Requests under way.'],
+  requests_limit: ['requests_limit', 'How many requests may be under way.'],
+  connections: ['connections', 'Connections of clients.'],
+  connections_limit: ['connections_limit', 'How many connections clients may have.'],
+  waits: ['waiting_requests', 'Requests that wait for a change; they are not under way.'],
+};
