@@ -5,7 +5,7 @@ import { Spans } from './spans.ts';
 
 /**
  * Spans go to the provider that a host has registered; else, where a variable of OpenTelemetry's says where to, to a collector, by its
- * SDK, which is loaded only then; else there are none. `opened`: looks once more for a host's, and resolves when the SDK is there.
+ * SDK, which is loaded only then; else there are none. `opened` looks once more for a host's, and resolves when the SDK is there.
  */
 export function openTraces(upstream: URL, logger: Logger) {
   const tracing = new Spans(upstream);
@@ -27,28 +27,17 @@ export function openTraces(upstream: URL, logger: Logger) {
       tracing.tracer ??= tracerOfHost();
     },
     /** Sends what is left, if that is possible soon. */
-    close: async (): Promise<void> => {
-      await (await loading)?.close();
-    },
+    close: async (): Promise<void> => (await loading)?.close(),
   };
 }
 
 /** Undefined where no variable says where spans go, or one says that there are none. */
 function endpointIn(env: NodeJS.ProcessEnv): string | undefined {
-  const [exporter, isDisabled, traces, all] = [
-    'OTEL_TRACES_EXPORTER',
-    'OTEL_SDK_DISABLED',
-    'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
-    'OTEL_EXPORTER_OTLP_ENDPOINT',
-  ].map((name) => env[name]?.trim());
-  const isOff = exporter?.toLowerCase() === 'none' || isDisabled?.toLowerCase() === 'true';
-  return isOff ? undefined : traces || all || undefined;
+  const read = (name: string) => env[`OTEL_${name}`]?.trim();
+  const isOff = /^none$/i.test(read('TRACES_EXPORTER') ?? '') || /^true$/i.test(read('SDK_DISABLED') ?? '');
+  return isOff ? undefined : read('EXPORTER_OTLP_TRACES_ENDPOINT') || read('EXPORTER_OTLP_ENDPOINT') || undefined;
 }
 
-/** The global provider is a proxy until somebody registers one, and then it is one too. */
-function tracerOfHost(): Tracer | undefined {
-  const provider = trace.getTracerProvider();
-  return 'getDelegateTracer' in provider
-    ? (provider as ProxyTracerProvider).getDelegateTracer('portico', VERSION)
-    : provider.getTracer('portico', VERSION);
-}
+/** The global provider is a proxy, which has nobody's tracers until somebody registers a provider. */
+const tracerOfHost = (): Tracer | undefined =>
+  (trace.getTracerProvider() as ProxyTracerProvider).getDelegateTracer('portico', VERSION);

@@ -28,10 +28,7 @@ const CLOSE_MS = 2_000;
  * The SDK of OpenTelemetry, sending to the collector that its variables name: its exporter reads where and how. Those of the sampler
  * and of batches it leaves to us. `close` sends what is left, for 2 s at most.
  */
-export function openSdk(
-  endpoint: string,
-  logger: Logger,
-): { readonly tracer: Tracer; readonly close: () => Promise<void> } {
+export function openSdk(endpoint: string, logger: Logger): { tracer: Tracer; close: () => Promise<void> } {
   hearTroubles(logger, URL.parse(endpoint)?.host);
   const provider = new TracerProvider({
     resource: defaultResource()
