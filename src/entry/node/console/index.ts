@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net';
 import { GatewayError } from '../../../core/errors.ts';
 import { type Answer, jsonAnswer } from '../../../middleware/reply.ts';
 import type { ClientRequest } from '../../../middleware/request.ts';
@@ -8,45 +9,39 @@ import type { nodeDeps } from '../deps.ts';
 /** The console: a page for operators, and what it shows. */
 export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeDeps>, 'deps' | 'recordings'>): Route[] {
   const { clock, config } = deps;
-  const data = async ({ query }: ClientRequest) => {
-    const since = Number(new URLSearchParams(query).get('since'));
-    return jsonAnswer(recordings?.shown(since, clock.now()));
-  };
-  const files = FILES.map(([path, name, type]) =>
-    shown(config.adminHost, path, async () => {
-      const policed = path === PAGE_PATH && { 'Content-Security-Policy': POLICY };
-      const headers = { 'Cache-Control': 'no-cache', 'Content-Type': `${type}; charset=utf-8`, ...policed };
-      return { status: 200, headers, body: await fileOf(name) };
+  /** Neither logged nor counted. */
+  const shown = (path: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({
+    ...pageAt(path, async (request) => {
+      checkHost(request.header('host') ?? '', config.adminHost);
+      const isOpened = path === PAGE && request.header('sec-fetch-mode') === 'navigate';
+      if (/^(cross|same)-site$/.test(request.header('sec-fetch-site') ?? '') && !isOpened)
+        throw GatewayError.of('forbidden', { detail: 'Another site may not read the console.' });
+      return answerOf(request);
     }),
-  );
-  return [...files, shown(config.adminHost, '/console/data', data)];
+    isProbe: true,
+  });
+  const file = (path: string, name: string, headers: Readonly<Record<string, string>>) =>
+    shown(path, async () => {
+      return { status: 200, headers: { 'Cache-Control': 'no-cache', ...headers }, body: await fileOf(name) };
+    });
+  return [
+    file(PAGE, 'console.html', { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY }),
+    file('/console/console.css', 'console.css', { 'Content-Type': 'text/css; charset=utf-8' }),
+    file('/console/console.js', 'console.js', { 'Content-Type': 'text/javascript; charset=utf-8' }),
+    shown('/console/data', async ({ query }) => {
+      const since = Number(new URLSearchParams(query).get('since'));
+      return jsonAnswer(recordings?.shown(since, clock.now()));
+    }),
+  ];
 }
+
+const PAGE = '/console';
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'";
 
-const PAGE_PATH = '/console';
-const FILES = [
-  [PAGE_PATH, 'console.html', 'text/html'],
-  ['/console/console.css', 'console.css', 'text/css'],
-  ['/console/console.js', 'console.js', 'text/javascript'],
-] as const;
 const fileOf = assets('console', (name) => new URL(`../../../console/${name}`, import.meta.url));
-
-/** Neither logged nor counted. */
-const shown = (adminHost: string, path: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({
-  ...pageAt(path, async (request) => {
-    checkHost(request.header('host') ?? '', adminHost);
-    const isOpened = path === PAGE_PATH && request.header('sec-fetch-mode') === 'navigate';
-    if (FOREIGN.has(request.header('sec-fetch-site') ?? '') && !isOpened)
-      throw GatewayError.of('forbidden', { detail: 'Another site may not read the console.' });
-    return answerOf(request);
-  }),
-  isProbe: true,
-});
-
-const FOREIGN = new Set(['cross-site', 'same-site']);
 
 /**
  * A page of another site whose name has been made to lead here (DNS rebinding) would be allowed to read the answer: so it is
@@ -55,10 +50,9 @@ const FOREIGN = new Set(['cross-site', 'same-site']);
  */
 function checkHost(host: string, adminHost: string): void {
   const name = URL.parse(`http://${host}`)?.hostname ?? '';
-  const isAddress =
-    name.startsWith('[') || name.split('.').every((part) => part !== '' && Number.isInteger(Number(part)));
+  const isAddress = name.startsWith('[') || isIPv4(name);
   if (!isAddress && name !== 'localhost' && name !== adminHost.toLowerCase())
-    throw GatewayError.of('forbidden', { detail: HOST_REFUSED });
+    throw GatewayError.of('forbidden', {
+      detail: 'The console is shown at an address, at localhost and at ADMIN_HOST, not by another name.',
+    });
 }
-
-const HOST_REFUSED = 'The console is shown at an address, at localhost and at ADMIN_HOST, not by another name.';

@@ -22,9 +22,10 @@ export class Recordings implements Recorder {
   readonly #bad: Kept[] = [];
   readonly #good: Kept[] = [];
   readonly #unknown: UnknownOutcome[] = [];
+  /** How many requests were kept so far. */
   #kept = 0;
   /** Those of these ten minutes. */
-  #accounts = new Map<string, { readonly account: string; requests: number; failed: number }>();
+  readonly #accounts = new Map<string, { readonly account: string; requests: number; failed: number }>();
   #span = 0;
   #circuit: () => OpenCircuit | undefined = () => undefined;
 
@@ -36,7 +37,7 @@ export class Recordings implements Recorder {
     const { begunAt, account, reason, failed, phases } = request;
     const ms = endedAt - begunAt;
     const isFailed = status >= 500 || reason !== undefined || failed !== undefined;
-    this.#steps.count(status < 300 ? '2xx' : status < 400 ? '3xx' : status < 500 ? '4xx' : '5xx', endedAt);
+    this.#steps.count(`${Math.trunc(status / 100)}xx`, endedAt);
     this.#steps.took(ms, endedAt);
     if (account !== undefined) this.#count(account, isFailed, endedAt);
     const isBad = isFailed || ms >= this.#slowMs;
@@ -58,7 +59,7 @@ export class Recordings implements Recorder {
   hearing(metrics: Metrics, now: () => number): Metrics {
     const readDone: Metrics['readDone'] = (outcome) => {
       metrics.readDone(outcome);
-      if (outcome !== 'bypass') this.#steps.count(outcome === 'collapsed' ? 'miss' : outcome, now());
+      this.#steps.count(outcome === 'collapsed' ? 'miss' : outcome, now());
     };
     const callDone: Metrics['callDone'] = (labels, ms) => {
       metrics.callDone(labels, ms);
@@ -79,7 +80,7 @@ export class Recordings implements Recorder {
       slowMs: this.#slowMs,
       circuit: this.#circuit() ?? null,
       plots: this.#steps.plots(now),
-      requests: requests.toSorted((a, b) => a.number - b.number).map(withLegs),
+      requests: requests.toSorted((a, b) => a.number - b.number).map((kept) => ({ ...kept, legs: legTimes(kept) })),
       accounts: accounts.toSorted((a, b) => b.requests - a.requests).slice(0, SHOWN_ACCOUNTS),
       accountsSince: this.#span * SPAN_MS,
       unknown: this.#unknown,
@@ -96,8 +97,9 @@ export class Recordings implements Recorder {
 
   #turn(now: number): void {
     const span = Math.floor(now / SPAN_MS);
-    if (span > this.#span) this.#accounts = new Map();
-    this.#span = Math.max(span, this.#span);
+    if (span <= this.#span) return;
+    this.#span = span;
+    this.#accounts.clear();
   }
 }
 
@@ -106,34 +108,33 @@ function add<T>(list: T[], most: number, item: T): void {
   if (list.length > most) list.shift();
 }
 
-type Kept = ReturnType<typeof keep>;
-type Facts = { readonly number: number; readonly status: number; readonly ms: number; readonly isBad: boolean };
-
-/** Plain data, so that neither the request nor its spans are kept. Phases in milliseconds from where it began to be answered. */
-function keep(request: Recorded, { ms, ...facts }: Facts) {
-  const { requestId: id, method, route, account, code, reason, fresh, failed, stale } = request;
-  const from = (at = request.begunAt + ms) => tenths(Math.min(at - request.begunAt, ms));
+/** Plain data, so that neither the request nor its spans are kept. Phases are in milliseconds from its begin. */
+function keep(request: Recorded, known: { number: number; status: number; ms: number; isBad: boolean }) {
+  const { requestId, method, route, begunAt, account, code, reason, fresh, failed, stale } = request;
+  const from = (at = Infinity) => tenths(Math.min(at - begunAt, known.ms));
   const phases = waitsIn(request.phases ?? []).slice(0, MOST_PHASES);
   return {
-    ...facts,
-    id,
-    at: Math.round(request.begunAt),
-    ms: tenths(ms),
+    ...known,
+    id: requestId,
+    at: Math.round(begunAt),
+    ms: tenths(known.ms),
     operation: route.operation ?? `${method} ${route.name}`,
     account,
     code: code?.slice(0, 128),
     reason,
     sections: { fresh, failed, stale },
-    phases: phases.map(({ start, end, joined, phase, leg, status, outcome, reason: why }) => {
+    phases: phases.map(({ phase, leg, status, outcome, reason: why, joined, start, end }) => {
       const what = { phase, leg, status, outcome, reason: why, joined: joined?.requestId };
       return { ...what, start: from(start), end: from(end) };
     }),
   };
 }
 
-function withLegs(kept: Kept) {
-  const legs = legsOf(kept.phases, { name: kept.operation, startedAt: 0, endedAt: kept.ms });
-  return { ...kept, legs: legs.map(({ name, ms, phases }) => ({ name, ms, sums: Object.fromEntries(phases) })) };
+type Kept = ReturnType<typeof keep>;
+
+function legTimes({ phases, operation, ms }: Kept) {
+  const legs = legsOf(phases, { name: operation, startedAt: 0, endedAt: ms });
+  return legs.map((leg) => ({ name: leg.name, ms: leg.ms, sums: Object.fromEntries(leg.phases) }));
 }
 
 const tenths = (ms: number) => Math.round(ms * 10) / 10;

@@ -5,13 +5,10 @@ const STEP_MS = 2_000;
 /** Ten minutes. */
 const STEPS = 300;
 const CACHE = ['hit', 'stale', 'miss'] as const;
-const COUNTED = [...STATUS_CLASSES, ...CACHE, ...REASONS];
 
-/** Durations by size: four to each doubling, from 0.05 ms to three minutes. */
+/** Durations are counted by size: four sizes to each doubling, from 0.05 ms to three minutes. */
 const SIZES = 88;
 const LEAST_MS = 0.05;
-const sizeOf = (ms: number) => Math.min(SIZES - 1, Math.ceil(4 * Math.log2(Math.max(ms, LEAST_MS) / LEAST_MS)));
-const msOf = (size: number) => Math.round(LEAST_MS * 2 ** ((size - 0.5) / 4) * 100) / 100;
 
 const newStep = () => ({ counts: new Map<string, number>(), sizes: new Uint32Array(SIZES) });
 
@@ -20,14 +17,15 @@ export class Steps {
   readonly #steps = Array.from({ length: STEPS }, newStep);
   #last = 0;
 
-  count(name: (typeof COUNTED)[number], now: number): void {
+  /** One more of what has that name in a plot. */
+  count(name: string, now: number): void {
     const { counts } = this.#at(now);
     counts.set(name, (counts.get(name) ?? 0) + 1);
   }
 
   took(ms: number, now: number): void {
     const { sizes } = this.#at(now);
-    const size = sizeOf(ms);
+    const size = Math.min(SIZES - 1, Math.ceil(4 * Math.log2(Math.max(ms, LEAST_MS) / LEAST_MS)));
     sizes[size] = (sizes[size] ?? 0) + 1;
   }
 
@@ -61,5 +59,6 @@ export class Steps {
 function quantile(sizes: Uint32Array, share: number): number | null {
   const all = sizes.reduce((sum, count) => sum + count, 0);
   let left = share * all;
-  return all === 0 ? null : msOf(sizes.findIndex((count) => (left -= count) <= 0));
+  const size = sizes.findIndex((count) => (left -= count) <= 0);
+  return all === 0 ? null : Math.round(LEAST_MS * 2 ** ((size - 0.5) / 4) * 100) / 100;
 }
