@@ -1,42 +1,31 @@
 interface Call {
   readonly operationId: string;
   readonly tags?: readonly string[];
-  readonly parameters?: readonly { readonly in: string }[];
+  parameters?: readonly { readonly in: string }[];
   readonly requestBody?: object;
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: object }>>;
+  readonly responses: Record<string, { headers?: object }>;
 }
 
 interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Call>>>>;
-  readonly components: { readonly schemas: object };
+  readonly paths: Record<string, Readonly<Record<string, Call>>>;
+  components: { readonly schemas: object };
 }
 
-const mapped = <T, R>(entries: readonly (readonly [string, T])[], of: (value: T) => R): Record<string, R> =>
-  Object.fromEntries(entries.map(([key, value]) => [key, of(value)]));
-
-const named = ({ parameters = [], responses, ...call }: Call) => ({
-  ...call,
-  parameters: parameters.filter((one) => one.in !== 'header'),
-  responses: mapped(
-    Object.entries(responses).filter(([status]) => status.startsWith('2')),
-    ({ description, content }) => ({ description, ...(content && { content }) }),
-  ),
-});
-
-const EXAMPLES = ['example', 'examples'];
-
-/** Of an OpenAPI document what a client needs: without headers, problems as answers, examples, and calls about the gateway itself. */
+/** What a client needs of an OpenAPI document: no headers, problems as answers, examples, or calls about the gateway itself. */
 export function forClient(text: string): Document {
-  const withoutExamples: unknown = JSON.parse(text, (key, value) =>
-    EXAMPLES.includes(key) ? undefined : (value as unknown),
-  );
-  const { paths, components, ...document } = withoutExamples as Document;
-  const calls = Object.entries(paths).filter(([, methods]) => !Object.values(methods)[0]?.tags?.includes('About'));
-  return {
-    ...document,
-    paths: mapped(calls, (methods) => mapped(Object.entries(methods), named)),
-    components: { schemas: components.schemas },
-  };
+  const document = JSON.parse(text, (key, value: unknown) =>
+    key === 'example' || key === 'examples' ? undefined : value,
+  ) as Document;
+  for (const [path, methods] of Object.entries(document.paths))
+    for (const call of Object.values(methods)) {
+      if (call.tags?.includes('About')) delete document.paths[path];
+      call.parameters = (call.parameters ?? []).filter((one) => one.in !== 'header');
+      for (const [status, answer] of Object.entries(call.responses))
+        if (status.startsWith('2')) delete answer.headers;
+        else delete call.responses[status];
+    }
+  document.components = { schemas: document.components.schemas };
+  return document;
 }
 
 /** Method and path of every operation, as `portico-client` takes them. A `?` at the end: it takes no body. */
@@ -50,7 +39,7 @@ export const routesOf = ({ paths }: Document): Record<string, string> =>
     ),
   );
 
-/** What we use of openapi-typescript. */
+/** What we use of openapi-typescript. Only who prints types needs it, so it is no dependency. */
 interface Generator {
   readonly default: (document: object, options: object) => Promise<unknown>;
   readonly astToString: (types: unknown) => string;
@@ -58,22 +47,15 @@ interface Generator {
 
 const GENERATOR = 'openapi-typescript';
 
-/** Only who prints types needs it, so it is no dependency. */
-async function generator(): Promise<Generator> {
-  try {
-    return (await import(GENERATOR)) as Generator;
-  } catch (cause) {
-    const words = `portico client needs ${GENERATOR}: npm install --save-dev ${GENERATOR} typescript@5`;
-    throw new Error(words, { cause });
-  }
-}
-
 /**
  * A module for `createClient({ url, routes })` of `portico-client`, which is then typed as the document says.
  * @throws Error in words where openapi-typescript is not installed
  */
 export async function clientModuleOf(text: string): Promise<string> {
-  const { default: typesOf, astToString } = await generator();
+  const { default: typesOf, astToString } = await (import(GENERATOR) as Promise<Generator>).catch((cause: unknown) => {
+    const words = `portico client needs ${GENERATOR}: npm install --save-dev ${GENERATOR} typescript@5`;
+    throw new Error(words, { cause });
+  });
   const document = forClient(text);
   const types = astToString(await typesOf(document, { rootTypes: true, rootTypesNoSchemaPrefix: true, silent: true }));
   return `// Printed by \`portico client\`: types and paths of a gateway, for createClient({ url, routes }) of portico-client.

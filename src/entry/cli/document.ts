@@ -2,14 +2,13 @@ import { registerHooks } from 'node:module';
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Anything that answers as a Hono app does; that has its routes too. */
-interface App {
-  fetch(request: Request, env: object, execution: object): Response | Promise<Response>;
-  readonly routes?: readonly { readonly path: string }[];
+/** An app is anything that answers as a Hono app does; that has its routes too. */
+interface Module {
+  readonly default?: {
+    fetch?(request: Request, env: object, execution: object): Response | Promise<Response>;
+    readonly routes?: readonly { readonly path: string }[];
+  };
 }
-
-const isApp = (value: unknown): value is App =>
-  typeof value === 'object' && value !== null && 'fetch' in value && typeof value.fetch === 'function';
 
 /** For a file that serves what it exports: on a free port, without a store, and nothing on stdout. */
 const QUIET = { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_LEVEL: 'silent', STORE_URL: '' };
@@ -31,8 +30,8 @@ export async function documentOf(file: string, path?: string): Promise<string> {
     resolve: (name, context, next) =>
       name === 'cloudflare:workers' ? { url: OF_WORKERS, shortCircuit: true } : next(name, context),
   });
-  const { default: app } = (await import(pathToFileURL(resolve(file)).href)) as { readonly default?: unknown };
-  if (!isApp(app)) throw new Error(`${file} exports no app as default, such as a Hono app`);
+  const { default: app } = (await import(pathToFileURL(resolve(file)).href)) as Module;
+  if (typeof app?.fetch !== 'function') throw new Error(`${file} exports no app as default, such as a Hono app`);
   const at = path ?? app.routes?.find((route) => route.path.endsWith('/openapi.json'))?.path ?? '/openapi.json';
   const answer = await app.fetch(new Request(new URL(at, 'http://portico.invalid')), process.env, execution);
   const text = await answer.text();

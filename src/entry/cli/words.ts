@@ -4,18 +4,22 @@ import type { Variables } from '../../config.ts';
 import { ENDING } from '../node/signals.ts';
 import type { Io } from '../node/variables.ts';
 
-/** What a program does for its words. It returns the status to exit with. */
-export type Task = (io: Io) => Promise<number>;
-
 /** What a program has beside what each of ours has. */
-export interface Program {
+interface Program {
   /** Whether it starts the sandbox where there is no upstream. */
   readonly hasSandbox: boolean;
   /** The lines of its help that come first. */
   readonly help: string;
-  /** Those that take a file. `path`: what the words say where in its app the document is. */
-  readonly commands: Readonly<Record<string, (file: string, path?: string) => Task>>;
+  /** Its commands that take a file, and what they print. `path`: where the words say that the document is in its app. */
+  readonly printers: Readonly<Record<string, (file: string, path?: string) => Promise<string>>>;
 }
+
+const GATEWAY: Program = {
+  hasSandbox: true,
+  help: `npm start                starts the gateway; so does node dist/portico.mjs
+`,
+  printers: {},
+};
 
 const HELP = `portico doctor           asks the upstream, the key in PORTICO_KEY and the store; each line is good, poor or bad,
                          and says what to do. Exits with 0, or with 1 if anything is bad
@@ -36,55 +40,50 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** `EX_USAGE` of sysexits.h. */
-const BAD_WORDS = 64;
+/** What the words say is not understood. */
+class BadWords extends Error {
+  /** `EX_USAGE` of sysexits.h. */
+  static readonly status = 64;
+}
 
 /** Does what the words of a command line say, and ends the process. */
-export async function obey(words: readonly string[], program: Program): Promise<void> {
+export async function obey(words: readonly string[], program = GATEWAY): Promise<void> {
   for (const name of ENDING) process.removeAllListeners(name); // nothing has to be finished
   // What an app that is looked at prints itself goes to stderr. What it has started ends with the process.
   const print = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  let hasPrinted = false;
-  const out = (text: string) => {
-    hasPrinted = true;
-    print(text);
-  };
-  const status = await run(words, program, process.env, { out, err: (text) => void process.stderr.write(text) });
-  if (hasPrinted) print('', () => process.exit(status)); // when it is written
-  else process.exit(status);
+  const io = { out: (text: string) => void print(text), err: (text: string) => void process.stderr.write(text) };
+  const status = await run(words, process.env, io, program);
+  print('', () => process.exit(status)); // when all is written
 }
 
 /** Does what they say, and returns the status to exit with. */
-export async function run(words: readonly string[], program: Program, env: Variables, io: Io): Promise<number> {
-  let failed = BAD_WORDS;
+export async function run(words: readonly string[], env: Variables, io: Io, program = GATEWAY): Promise<number> {
   try {
-    const task = taskOf(words, program, env);
-    failed = 1;
-    return await task(io);
+    return await carryOut(words, env, io, program);
   } catch (error) {
     io.err(`portico: ${error instanceof Error ? error.message : String(error)}\n`);
-    return failed;
+    return error instanceof BadWords ? BadWords.status : 1;
   }
 }
 
-/** @throws Error in words that are not understood */
-function taskOf(words: readonly string[], { commands, help, hasSandbox }: Program, env: Variables): Task {
+async function carryOut(words: readonly string[], env: Variables, io: Io, program: Program): Promise<number> {
   const { values, positionals } = understood(words);
   const [command, file, ...rest] = positionals;
-  if (values.version) return saying(`${VERSION}\n`);
-  if (values.help || words.length === 0) return saying(help + HELP);
-  const takesFile = command === undefined ? undefined : commands[command];
-  if (takesFile) {
-    if (file === undefined || rest.length > 0) throw new Error(`portico ${command} takes one file`);
-    return takesFile(file, values.path);
+  const printer = command === undefined ? undefined : program.printers[command];
+  if (values.version) io.out(`${VERSION}\n`);
+  else if (values.help || words.length === 0) io.out(program.help + HELP);
+  else if (printer) {
+    if (file === undefined || rest.length > 0) throw new BadWords(`portico ${command} takes one file`);
+    io.out(await printer(file, values.path));
+  } else {
+    const isDoctor = command === 'doctor' && file === undefined;
+    if (!isDoctor && (command !== undefined || !values.check))
+      throw new BadWords(`there is no command ${words.join(' ')}; --help names all`);
+    const { check, doctor } = await import('../node/doctor.ts'); // loaded late: nothing else needs it
+    return (isDoctor ? doctor : check)(env, io, program.hasSandbox);
   }
-  // Loaded late: nothing else needs it.
-  if (command === 'doctor' && file === undefined)
-    return async (io) => (await import('../node/doctor.ts')).doctor(env, io, hasSandbox);
-  if (command === undefined && values.check)
-    return async (io) => (await import('../node/doctor.ts')).check(env, io, hasSandbox);
-  throw new Error(`there is no command ${words.join(' ')}; --help names all`);
+  return 0;
 }
 
 function understood(words: readonly string[]) {
@@ -92,13 +91,6 @@ function understood(words: readonly string[]) {
     return parseArgs({ args: [...words], options: OPTIONS, allowPositionals: true });
   } catch (error) {
     const { message } = error as Error;
-    throw new Error(`${message.split(/[.']? To specify/, 1)[0]}; --help names all`, { cause: error });
+    throw new BadWords(`${message.split(/[.']? To specify/, 1)[0]}; --help names all`, { cause: error });
   }
 }
-
-const saying =
-  (text: string): Task =>
-  async ({ out }) => {
-    out(text);
-    return 0;
-  };

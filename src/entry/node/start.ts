@@ -19,7 +19,7 @@ const refuse: Refuse = (problems) => {
  * undefined where it serves until a signal comes.
  */
 export async function start(env: Variables, io: Io, words: readonly string[] = []): Promise<number | undefined> {
-  if (words.length > 0) return (await import('../cli/gateway.ts')).run(words, env, io);
+  if (words.length > 0) return (await import('../cli/words.ts')).run(words, env, io);
   try {
     const gathered = gatherVariables(env, refuse);
     const sandbox = assignment ? undefined : await sandboxBeside(runtimeOf(gathered));
@@ -38,7 +38,7 @@ export async function start(env: Variables, io: Io, words: readonly string[] = [
 /** Does what this process was started for. */
 export async function main(): Promise<void> {
   const words = process.argv.slice(2);
-  if (words.length > 0) return (await import('../cli/gateway.ts')).obey(words);
+  if (words.length > 0) return (await import('../cli/words.ts')).obey(words);
   const status = await start(process.env, {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
