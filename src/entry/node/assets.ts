@@ -1,9 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 
-/** Where the build puts a folder: beside the bundle, or at the root of the package. */
-const PLACES = ['.', '../..'];
-
 /** Reads a file that the build has copied; where nothing was built, the original. */
 export function assets(folder: string, original: (name: string) => string | URL) {
   /** Read once for all answers. */
@@ -11,9 +8,9 @@ export function assets(folder: string, original: (name: string) => string | URL)
   return async (name: string): Promise<Uint8Array<ArrayBuffer>> => {
     const old = kept.get(name);
     if (old) return old;
-    const copies = PLACES.map((place) => new URL(`${place}/${folder}/${name}`, import.meta.url));
-    const file = copies.find((copy) => existsSync(copy)) ?? original(name);
-    const bytes = new Uint8Array(await readFile(file));
+    // The build puts the folder beside the bundle, or at the root of the package.
+    const copies = ['.', '../..'].map((place) => new URL(`${place}/${folder}/${name}`, import.meta.url));
+    const bytes = new Uint8Array(await readFile(copies.find((copy) => existsSync(copy)) ?? original(name)));
     kept.set(name, bytes);
     return bytes;
   };

@@ -5,6 +5,8 @@ import type { Config } from '../../config.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 import { assignment } from './assignment.ts';
 
+const FLUSH_MS = 100;
+
 /**
  * JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written
  * together. `dropped` says how many lines could not be written; `end` writes what is left, if that is possible soon.
@@ -12,7 +14,8 @@ import { assignment } from './assignment.ts';
 export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
   const output = new Output();
   const log = pino({ level, base: null, timestamp, formatters: { level: (label) => ({ level: label }) } }, output);
-  hearErrors();
+  // What opens these makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process.
+  for (const stream of [process.stdout, process.stderr]) stream.off('error', ignored).on('error', ignored);
   let told = 0;
   const flushing = setInterval(() => {
     if (!output.flush() || output.dropped === told) return;
@@ -39,12 +42,6 @@ export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () =>
 
 const ignored = () => undefined;
 
-/** What opens these makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process. */
-function hearErrors(): void {
-  for (const stream of [process.stdout, process.stderr])
-    if (!stream.listeners('error').includes(ignored)) stream.on('error', ignored);
-}
-
 let last = { ms: 0, text: '' };
 
 /** As pino's `isoTime`, which costs 1.5 µs a line; this one is made anew each millisecond. */
@@ -57,33 +54,12 @@ function timestamp(): string {
 const STANDARD_OUTPUT = 1;
 /** `PIPE_BUF`: what is larger may be cut in two by the lines of another process. */
 const UNDIVIDED = 4_096;
-const LINE_END = 10;
 /** Characters that are written together. */
 const BLOCK = 8_192;
-const FLUSH_MS = 100;
 /** Characters that are kept while they cannot be written; and what was being written then is kept beside them. */
 const MOST_KEPT = 4 * 1024 * 1024;
 const END_MS = 200;
 const TRY_AGAIN_MS = 10;
-
-interface Stream {
-  readonly isTTY?: boolean;
-  readonly _handle?: { readonly setBlocking?: (is: boolean) => void };
-}
-
-/**
- * A pipe or socket that several processes have becomes blocking for all whenever one of them is started or ends; a reader
- * that stalls would then stop requests.
- */
-function unblock({ isTTY, _handle }: Stream): void {
-  if (!isTTY) _handle?.setBlocking?.(false);
-}
-
-/** How many bytes are written at once: with other workers beside, lines stay whole where they can. */
-const wholeLines = (lines: Buffer): number =>
-  assignment && lines.length > UNDIVIDED
-    ? lines.lastIndexOf(LINE_END, UNDIVIDED - 1) + 1 || lines.length
-    : lines.length;
 
 /**
  * Where pino writes: standard output, in blocks, at the latest after 100 ms; synchronously, since handing
@@ -110,10 +86,12 @@ class Output {
   flush(): boolean {
     this.#untried = 0;
     try {
-      unblock(process.stdout);
+      unblock();
       while (this.#cut.length > 0 || this.#kept !== '') {
         if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
-        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut, 0, wholeLines(this.#cut)));
+        // With other workers beside, lines stay whole where they can.
+        const whole = assignment && this.#cut.length > UNDIVIDED ? this.#cut.lastIndexOf('\n', UNDIVIDED - 1) + 1 : 0;
+        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut, 0, whole || this.#cut.length));
       }
       return true;
     } catch {
@@ -126,4 +104,13 @@ class Output {
     const endAt = performance.now() + END_MS;
     while (!this.flush() && performance.now() < endAt) await delay(TRY_AGAIN_MS);
   }
+}
+
+/**
+ * A pipe or socket that several processes have becomes blocking for all whenever one of them is started or ends; a reader
+ * that stalls would then stop requests.
+ */
+function unblock(): void {
+  const { isTTY, _handle } = process.stdout as { isTTY?: boolean; _handle?: { setBlocking?: (is: boolean) => void } };
+  if (!isTTY) _handle?.setBlocking?.(false);
 }
