@@ -8,9 +8,17 @@ import {
   type MetricObjectWithValues,
   type MetricValue,
   Registry,
+  type RegistryContentType,
 } from 'prom-client';
 import { ERROR_CODES, REASONS } from '../../../core/errors.ts';
-import * as core from '../../../core/metrics.ts';
+import {
+  type Gauge as UnderWay,
+  IDEMPOTENCY_OUTCOMES,
+  type Metrics,
+  READ_OUTCOMES,
+  REFUSALS,
+  STATUS_CLASSES,
+} from '../../../core/metrics.ts';
 import { CALL_OUTCOMES, PHASES } from '../../../core/timeline.ts';
 import { VERSION } from '../../../core/version.ts';
 import { OF_UPSTREAM } from '../../../middleware/problem.ts';
@@ -18,7 +26,7 @@ import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
 import { counter, gauge, registers } from './series.ts';
 
-/** Once for all gateways in the process: each time would start a timer and an observer that never end. */
+/** One registry for all gateways in the process: each further one would start a timer and an observer that never end. */
 const ofProcess = new Registry();
 collectDefaultMetrics({ register: ofProcess });
 // A graph shows when a process was started last, of several too.
@@ -43,21 +51,26 @@ export function sumOf(all: readonly Measured[]) {
   const registry = AggregatorRegistry.aggregate(all.map((one) => [...one]));
   return {
     json: (): Promise<Measured> => registry.getMetricsAsJSON(),
-    page: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    page: () => pageOf(registry),
   };
 }
+
+const pageOf = async (registry: Registry<RegistryContentType>) => ({
+  contentType: registry.contentType,
+  text: await registry.metrics(),
+});
 
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
 export function promMetrics(
   table: Table,
   others: readonly Metric[],
-): core.Metrics & { readonly scrape: Scrape; readonly measured: () => Promise<Measured> } {
-  const registry = new Registry();
+): Metrics & { readonly scrape: Scrape; readonly measured: () => Promise<Measured> } {
+  const registry = Registry.merge([ofProcess]);
   const own = instruments(table);
-  const underWay: Partial<Record<core.Gauge, () => number>> = {};
+  const underWay: Partial<Record<UnderWay, () => number>> = {};
   let operations: readonly string[] = [];
   const gauges = Object.entries(UNDER_WAY).map(([which, [name, help]]) =>
-    gauge(`portico_${name}`, help, () => underWay[which as core.Gauge]?.() ?? 0),
+    gauge(`portico_${name}`, help, () => underWay[which as UnderWay]?.() ?? 0),
   );
   const total = totalOf(own.requests, () => operations);
   for (const one of [...Object.values(own), total, ...gauges, ...others]) registry.registerMetric(one);
@@ -77,11 +90,8 @@ export function promMetrics(
     idempotency: (outcome) => own.writes.inc({ outcome }),
     refused: (by) => own.refusals.inc({ by }),
     watch: (which, read) => void (underWay[which] = read),
-    measured: async () => [...(await registry.getMetricsAsJSON()), ...(await measuredOfProcess())],
-    scrape: async () => ({
-      contentType: ofProcess.contentType,
-      text: (await registry.metrics()) + (await ofProcess.metrics()),
-    }),
+    measured: () => registry.getMetricsAsJSON(),
+    scrape: () => pageOf(registry),
   };
 }
 
@@ -124,17 +134,15 @@ function instruments({ operations }: Table) {
     drift: counter('portico_drift_total', 'Fields of answers that did not fit their schemas.', { operation }),
     retries: counter('portico_upstream_retries_total', 'Calls that were made once more.', { operation: ofReads }),
     reads: counter('portico_cache_reads_total', 'Reads, by how the cache came to an answer.', {
-      outcome: core.READ_OUTCOMES,
+      outcome: READ_OUTCOMES,
     }),
     writes: counter('portico_idempotency_total', 'Writes that must not happen twice, by what became of them.', {
-      outcome: core.IDEMPOTENCY_OUTCOMES,
+      outcome: IDEMPOTENCY_OUTCOMES,
     }),
     refusals: counter(
       'portico_refused_total',
       'Requests and calls that the gateway itself turned away, by the reason.',
-      {
-        by: core.REFUSALS,
-      },
+      { by: REFUSALS },
     ),
     circuit: new Gauge({
       name: 'portico_circuit_open',
@@ -157,8 +165,7 @@ const totalOf = (requests: Histogram, operations: () => readonly string[]): Metr
     async collect() {
       const { values } = await requests.get();
       this.reset();
-      for (const operation of operations())
-        for (const status of core.STATUS_CLASSES) this.inc({ operation, status }, 0);
+      for (const operation of operations()) for (const status of STATUS_CLASSES) this.inc({ operation, status }, 0);
       for (const { metricName, labels, value } of values) {
         const { operation, status } = labels;
         if (metricName?.endsWith('_count')) this.inc({ operation, status }, value);
@@ -166,8 +173,8 @@ const totalOf = (requests: Histogram, operations: () => readonly string[]): Metr
     },
   });
 
-/** What is under way: names and words. */
-const UNDER_WAY: Readonly<Record<core.Gauge, readonly [name: string, help: string]>> = {
+/** The names and help texts of gauges. */
+const UNDER_WAY: Readonly<Record<UnderWay, readonly [name: string, help: string]>> = {
   reads: ['reads_under_way', 'Reads under way that equal reads join.'],
   calls: ['upstream_calls_under_way', 'Calls of the upstream under way.'],
   calls_limit: ['upstream_calls_limit', 'How many calls of the upstream may be under way.'],

@@ -4,16 +4,10 @@ import { type Aggregator, Counter, Gauge, type Metric, type Registry } from 'pro
 export const registers: Registry[] = [];
 
 /** Read when metrics are scraped. `aggregator` says what becomes of those of several processes. */
-export const gauge = (name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): Metric =>
-  new Gauge({
-    name,
-    help,
-    aggregator,
-    registers,
-    collect() {
-      this.set(read());
-    },
-  });
+export function gauge(name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): Metric {
+  const made: Gauge = new Gauge({ name, help, aggregator, registers, collect: () => made.set(read()) });
+  return made;
+}
 
 /** As a gauge, for what only grows. */
 export const counted = (name: string, help: string, read: () => number): Metric =>
