@@ -154,7 +154,7 @@ const ALL = 'ALL';
 
 const NOWHERE = '(none)';
 
-const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'PUT', 'OPTIONS']);
+export const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'PUT', 'OPTIONS']);
 
 const unknown: Route['handle'] = ({ req }) => {
   throw GatewayError.of(KNOWN_METHODS.has(req.method) ? 'unknown_endpoint' : 'method_not_implemented');

@@ -54,8 +54,6 @@ export function openSdk(endpoint: string, logger: Logger): { tracer: Tracer; clo
   };
 }
 
-const ignored = () => undefined;
-
 /** What the SDK says may quote anything, a collector's answer too: only codes, and names of variables, are logged. */
 function hearTroubles(logger: Logger, host: string | undefined): void {
   const warnings = new OncePerMinute();
@@ -66,8 +64,11 @@ function hearTroubles(logger: Logger, host: string | undefined): void {
     const told = trouble.startsWith('OTEL_') ? { variable: trouble } : { reason: trouble };
     logger.warn({ ...told, ...(host !== undefined && { host }) }, 'trouble with traces');
   };
-  const heard = { error: hear, warn: hear, info: ignored, debug: ignored, verbose: ignored };
-  diag.setLogger(heard, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+  const logLevel = DiagLogLevel.WARN; // the others are not heard
+  diag.setLogger(
+    { error: hear, warn: hear, info: hear, debug: hear, verbose: hear },
+    { logLevel, suppressOverrideMessage: true },
+  );
 }
 
 /** A code of the system or a status of the collector; a variable; no answer in time; spans that there was no room for. */

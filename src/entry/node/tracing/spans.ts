@@ -12,6 +12,7 @@ import {
   trace,
   type Tracer,
 } from '@opentelemetry/api';
+import { KNOWN_METHODS } from '../../../app.ts';
 import { type AttemptSpan, BEHIND, type Phase, type RequestSpan, type Sent } from '../../../core/timeline.ts';
 import type { TracedRequest, Tracing } from '../../../core/tracing.ts';
 
@@ -59,7 +60,7 @@ class Served implements RequestSpan {
     const { method, route, hostOrigin, requestId, startedAt } = request;
     // The sampler is asked with these.
     const attributes = {
-      'http.request.method': METHODS.has(method) ? method : '_OTHER',
+      'http.request.method': KNOWN_METHODS.has(method) ? method : '_OTHER',
       'url.scheme': hostOrigin.slice(0, hostOrigin.indexOf(':')),
       ...routeFacts(route.name),
       'portico.request_id': requestId,
@@ -165,11 +166,9 @@ function parentOf(request: TracedRequest): Context {
 
 const flagsOf = (flags: number) => flags.toString(16).padStart(2, '0');
 
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-
 /** A method or a path that is none of ours may be any text, and is not told. */
 function nameOf({ method, route: { name } }: TracedRequest): string {
-  const known = METHODS.has(method) ? method : 'HTTP';
+  const known = KNOWN_METHODS.has(method) ? method : 'HTTP';
   return name.startsWith('/') ? `${known} ${name}` : known;
 }
 
