@@ -40,11 +40,11 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' },
 } as const;
 
-/** What the words say is not understood. */
-class BadWords extends Error {
-  /** `EX_USAGE` of sysexits.h. */
-  static readonly status = 64;
-}
+/** `EX_USAGE` of sysexits.h. */
+const BAD_WORDS = 64;
+
+/** The words are not understood. */
+class BadWords extends Error {}
 
 /** Does what the words of a command line say, and ends the process. */
 export async function obey(words: readonly string[], program = GATEWAY): Promise<void> {
@@ -63,7 +63,7 @@ export async function run(words: readonly string[], env: Variables, io: Io, prog
     return await carryOut(words, env, io, program);
   } catch (error) {
     io.err(`portico: ${error instanceof Error ? error.message : String(error)}\n`);
-    return error instanceof BadWords ? BadWords.status : 1;
+    return error instanceof BadWords ? BAD_WORDS : 1;
   }
 }
 

@@ -14,7 +14,8 @@ const FLUSH_MS = 100;
 export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
   const output = new Output();
   const log = pino({ level, base: null, timestamp, formatters: { level: (label) => ({ level: label }) } }, output);
-  // What opens these makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process.
+  // Node opens these when they are first asked for, and makes pipes and sockets non-blocking, for `Output` too. An error
+  // that nobody hears would end the process.
   for (const stream of [process.stdout, process.stderr]) stream.off('error', ignored).on('error', ignored);
   let told = 0;
   const flushing = setInterval(() => {
@@ -58,8 +59,11 @@ const UNDIVIDED = 4_096;
 const BLOCK = 8_192;
 /** Characters that are kept while they cannot be written; and what was being written then is kept beside them. */
 const MOST_KEPT = 4 * 1024 * 1024;
-const END_MS = 200;
-const TRY_AGAIN_MS = 10;
+
+interface Stream {
+  readonly isTTY?: boolean;
+  readonly _handle?: { readonly setBlocking?: (is: boolean) => void };
+}
 
 /**
  * Where pino writes: standard output, in blocks, at the latest after 100 ms; synchronously, since handing
@@ -86,7 +90,10 @@ class Output {
   flush(): boolean {
     this.#untried = 0;
     try {
-      unblock();
+      // A pipe or socket that several processes have becomes blocking for all whenever one of them is started or ends; a
+      // reader that stalls would then stop requests.
+      const { isTTY, _handle }: Stream = process.stdout;
+      if (!isTTY) _handle?.setBlocking?.(false);
       while (this.#cut.length > 0 || this.#kept !== '') {
         if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
         // With other workers beside, lines stay whole where they can.
@@ -101,16 +108,7 @@ class Output {
 
   /** For the end of the process, which waits 200 ms at most. */
   async end(): Promise<void> {
-    const endAt = performance.now() + END_MS;
-    while (!this.flush() && performance.now() < endAt) await delay(TRY_AGAIN_MS);
+    const endAt = performance.now() + 200;
+    while (!this.flush() && performance.now() < endAt) await delay(10);
   }
-}
-
-/**
- * A pipe or socket that several processes have becomes blocking for all whenever one of them is started or ends; a reader
- * that stalls would then stop requests.
- */
-function unblock(): void {
-  const { isTTY, _handle } = process.stdout as { isTTY?: boolean; _handle?: { setBlocking?: (is: boolean) => void } };
-  if (!isTTY) _handle?.setBlocking?.(false);
 }
