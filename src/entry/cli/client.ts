@@ -29,15 +29,13 @@ export function forClient(text: string): Document {
 }
 
 /** Method and path of every operation, as `portico-client` takes them. A `?` at the end: it takes no body. */
-export const routesOf = ({ paths }: Document): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(paths).flatMap(([path, methods]) =>
-      Object.entries(methods).map(([method, { operationId, requestBody }]) => [
-        operationId,
-        `${method.toUpperCase()} ${path}${method.startsWith('p') && !requestBody ? '?' : ''}`,
-      ]),
-    ),
-  );
+export function routesOf({ paths }: Document): Record<string, string> {
+  const routes: Record<string, string> = {};
+  for (const [path, methods] of Object.entries(paths))
+    for (const [method, { operationId, requestBody }] of Object.entries(methods))
+      routes[operationId] = `${method.toUpperCase()} ${path}${method.startsWith('p') && !requestBody ? '?' : ''}`;
+  return routes;
+}
 
 /** What we use of openapi-typescript. Only who prints types needs it, so it is no dependency. */
 interface Generator {

@@ -27,12 +27,10 @@ export function compressing(maxBytes: number): Compress {
 
 const isText = (type = '') => type === 'application/json' || type === PROBLEM_TYPE || type.startsWith('text/');
 
-/** A character has up to three bytes. */
-function isLarge(body: Whole | ReadableStream | null): body is Whole {
-  if (body instanceof Uint8Array) return body.length >= LEAST_BYTES;
-  if (typeof body !== 'string' || body.length * 3 < LEAST_BYTES) return false;
-  return body.length >= LEAST_BYTES || Buffer.byteLength(body) >= LEAST_BYTES;
-}
+/** A character may have several bytes. */
+const isLarge = (body: Whole | ReadableStream | null): body is Whole =>
+  (typeof body === 'string' || body instanceof Uint8Array) &&
+  (body.length >= LEAST_BYTES || Buffer.byteLength(body) >= LEAST_BYTES);
 
 /** What the last headers said: there are few different ones. */
 const known = recent<string, boolean>(100);

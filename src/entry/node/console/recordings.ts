@@ -55,7 +55,7 @@ export class Recordings implements Recorder {
     this.#circuit = read;
   }
 
-  /** The same metrics, of which how reads and calls ended is counted here too. */
+  /** The same metrics; how reads and calls ended is counted here too. */
   hearing(metrics: Metrics, now: () => number): Metrics {
     const readDone: Metrics['readDone'] = (outcome) => {
       metrics.readDone(outcome);

@@ -21,12 +21,9 @@ import type { Logger } from '../../../core/logger.ts';
 import { OncePerMinute } from '../../../core/once-per-minute.ts';
 import { VERSION } from '../../../core/version.ts';
 
-/** How long the process may wait for a collector when it ends. */
-const CLOSE_MS = 2_000;
-
 /**
  * The SDK of OpenTelemetry, sending to the collector that its variables name: its exporter reads where and how. Those of the sampler
- * and of batches it leaves to us. `close` sends what is left, for 2 s at most.
+ * and of batches it leaves to us. `close` sends what is left; the process waits 2 s for that at most.
  */
 export function openSdk(endpoint: string, logger: Logger): { tracer: Tracer; close: () => Promise<void> } {
   hearTroubles(logger, URL.parse(endpoint)?.host);
@@ -49,7 +46,7 @@ export function openSdk(endpoint: string, logger: Logger): { tracer: Tracer; clo
     tracer: provider.getTracer('portico', VERSION),
     async close() {
       const done = provider.shutdown().catch(() => undefined); // the troubles have been told
-      await Promise.race([done, delay(CLOSE_MS, undefined, { ref: false })]);
+      await Promise.race([done, delay(2_000, undefined, { ref: false })]);
     },
   };
 }
