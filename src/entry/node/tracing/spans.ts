@@ -35,7 +35,7 @@ export class Spans implements Tracing {
     if (!isSpanContextValid(served.ids)) return undefined; // a host has turned traces off for what is served here
     const { traceId, traceFlags, traceState } = served.ids;
     const told = { traceId, flags: flagsOf(traceFlags), tracestate: traceState?.serialize() || undefined };
-    return { trace: told, span: served.isRecording ? served : undefined };
+    return { trace: told, span: served.span.isRecording() ? served : undefined };
   }
 }
 
@@ -44,7 +44,7 @@ class Served implements RequestSpan {
   readonly #request: TracedRequest;
   readonly #tracer: Tracer;
   readonly #upstream: Attributes;
-  readonly #span: Span;
+  readonly span: Span;
   /** From the process's clock to the machine's: the first does not follow where that is set, and spans of others do. */
   readonly #shiftMs: number;
   readonly #inside: Context;
@@ -67,16 +67,12 @@ class Served implements RequestSpan {
       ...(route.operation !== undefined && { 'portico.operation': route.operation }),
     };
     const parent = parentOf(request);
-    this.#span = this.#start(nameOf(request), startedAt, parent, { kind: SpanKind.SERVER, attributes });
-    this.#inside = trace.setSpan(parent, this.#span);
+    this.span = this.#start(nameOf(request), startedAt, parent, { kind: SpanKind.SERVER, attributes });
+    this.#inside = trace.setSpan(parent, this.span);
   }
 
   get ids(): SpanContext {
-    return this.#span.spanContext();
-  }
-
-  get isRecording(): boolean {
-    return this.#span.isRecording();
+    return this.span.spanContext();
   }
 
   attempt({ leg, start }: Phase, { operation: { id, method, path }, resends }: Sent): AttemptSpan {
@@ -115,8 +111,8 @@ class Served implements RequestSpan {
     for (const [name, inside] of this.#legs)
       trace.getSpan(inside)?.end(Math.max(...phases.filter(({ leg }) => leg === name).map(endOf)));
     this.#isOver = true;
-    this.#span.updateName(nameOf(this.#request)); // a host's route is known only now
-    this.#span.setAttributes({
+    this.span.updateName(nameOf(this.#request)); // a host's route is known only now
+    this.span.setAttributes({
       ...routeFacts(route.name),
       'http.response.status_code': status,
       'error.type': status < 500 ? undefined : (reason ?? code ?? String(status)),
@@ -125,8 +121,8 @@ class Served implements RequestSpan {
       'portico.code': code,
       'portico.reason': reason,
     });
-    if (status >= 500) this.#span.setStatus(FAILED);
-    this.#span.end(this.#at(endedAt));
+    if (status >= 500) this.span.setStatus(FAILED);
+    this.span.end(this.#at(endedAt));
   }
 
   /** What a span of that leg is in. What goes on when the request is over begins no leg. */
