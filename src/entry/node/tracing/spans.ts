@@ -13,7 +13,7 @@ import {
   type Tracer,
 } from '@opentelemetry/api';
 import { KNOWN_METHODS } from '../../../app.ts';
-import { type AttemptSpan, BEHIND, type Phase, type RequestSpan, type Sent } from '../../../core/timeline.ts';
+import { type AttemptSpan, BACKGROUND, type Phase, type RequestSpan, type Sent } from '../../../core/timeline.ts';
 import type { TracedRequest, Tracing } from '../../../core/tracing.ts';
 
 /**
@@ -127,7 +127,7 @@ class Served implements RequestSpan {
 
   /** What a span of that leg is in. What goes on when the request is over begins no leg. */
   #around(name: string | undefined): Context {
-    if (name === undefined || name === BEHIND) return this.#inside;
+    if (name === undefined || name === BACKGROUND) return this.#inside;
     const begun = this.#legs.get(name);
     if (begun || this.#isOver) return begun ?? this.#inside;
     const { phases, startedAt } = this.#request;
