@@ -4,7 +4,7 @@ type Pattern = { message: string; allowTypeImports?: boolean } & ({ regex: strin
 
 /**
  * The rooms of src/ and whom each may import. Imports go one way:
- * entry → app → routes → middleware → gateway → {cache, resilience} → upstream → store → core.
+ * entry → app → routes → http → gateway → {cache, resilience} → upstream → store → core.
  * `types` are siblings whose types may be named, but whose code may not be called.
  */
 const rooms: Record<string, { imports: string[]; types?: string[]; packages?: string[] }> = {
@@ -18,13 +18,13 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
     types: ['config'],
     packages: ['zod/mini'],
   },
-  middleware: {
+  http: {
     imports: ['cache', 'resilience', 'upstream', 'store', 'core'],
     types: ['gateway', 'config'],
     packages: ['hono'],
   },
   routes: {
-    imports: ['middleware', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
+    imports: ['http', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
     types: ['config'],
     packages: ['hono', 'zod/mini'],
   },
@@ -32,16 +32,16 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
   // Data only.
   'proxy-account': { imports: ['gateway', 'upstream'], packages: ['zod/mini'] },
   app: {
-    imports: ['routes', 'middleware', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
+    imports: ['routes', 'http', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
     types: ['config'],
     packages: ['hono'],
   },
   portico: {
     imports: ['app', 'config', 'upstream'],
-    types: ['middleware', 'gateway'],
+    types: ['http', 'gateway'],
     packages: ['hono'],
   },
-  index: { imports: ['portico', 'upstream', 'gateway', 'core'], types: ['middleware'] },
+  index: { imports: ['portico', 'upstream', 'gateway', 'core'], types: ['http'] },
   entry: { imports: [], packages: [] },
 };
 
@@ -50,7 +50,7 @@ const packages: Record<string, Pattern> = {
   hono: {
     regex: '^hono(/|$)',
     message:
-      'hono lives in app, routes, middleware and the sandbox. Take plain values or a web Request here, and adapt in middleware/.',
+      'hono lives in app, routes, http and the sandbox. Take plain values or a web Request here, and adapt in http/.',
   },
   'zod/mini': {
     regex: '^zod/',
@@ -83,7 +83,7 @@ const packages: Record<string, Pattern> = {
 const outsideSrc = ['sandbox', 'test', 'bench', 'scripts'];
 const depths = [1, 2, 3];
 const files = new Set(['app', 'config', 'portico', 'index']);
-const arrows = 'entry → app → routes → middleware → gateway → {cache, resilience} → upstream → store → core';
+const arrows = 'entry → app → routes → http → gateway → {cache, resilience} → upstream → store → core';
 
 function restrict(patterns: Pattern[]): { 'no-restricted-imports': ['error', { patterns: Pattern[] }] } {
   return { 'no-restricted-imports': ['error', { patterns }] };

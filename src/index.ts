@@ -1,7 +1,7 @@
 export { GatewayError } from './core/errors.ts';
 export { overview } from './gateway/overview.ts';
 export { from, fromPath, type Overview, type Section } from './gateway/overview.ts';
-export type { CallAnswer, CallInput, Calls, HostEnv, WriteInput } from './middleware/calls.ts';
+export type { CallAnswer, CallInput, Calls, HostEnv, WriteInput } from './http/calls.ts';
 export { type Gateway, portico, type PorticoOptions, type Runtime } from './portico.ts';
 export * from './upstream/fields.ts';
 export {

@@ -144,7 +144,7 @@ interface Particulars {
   readonly cause?: unknown;
 }
 
-/** Anything that ends a request without an answer. An answer is made of it in `middleware/reply.ts`. */
+/** Anything that ends a request without an answer. An answer is made of it in `http/reply.ts`. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: string;

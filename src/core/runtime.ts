@@ -60,7 +60,7 @@ export const pause = (clock: Clock, ms: number): Promise<void> =>
  * Milliseconds since this call, by the clock that has advanced further: one may stand still while the machine sleeps, and
  * the other may be set back.
  */
-export function stopwatch(clock: Pick<Clock, 'now' | 'wall'>): () => number {
+export function stopwatch(clock: Clock): () => number {
   const [now, wall] = [clock.now(), clock.wall()];
   return () => Math.max(clock.now() - now, clock.wall() - wall);
 }

@@ -42,7 +42,7 @@ export const readsIn = (items: readonly BatchItem[]): Read[] => [
 
 interface Answering {
   readonly clock: Clock;
-  readonly gateway: Pick<Gateway, 'read'>;
+  readonly gateway: Gateway;
   readonly reader: Reader;
   /** Most bytes of all bodies together. */
   readonly maxBytes: number;

@@ -19,7 +19,7 @@ export const sessionOver = (): GatewayError =>
   });
 
 /** An upstream that does not accept a session's key any more ends that session, and no other. */
-export function endSession(store: Pick<Store, 'revoke'>, { account, context }: Whose, error: unknown): void {
+export function endSession(store: Store, { account, context }: Whose, error: unknown): void {
   const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
   const { session, waitUntil } = context;
   if (isRefused && session && account !== undefined) waitUntil(store.revoke({ account, waitUntil }, session, 'one'));

@@ -8,7 +8,7 @@ const MOST_OF_ACCOUNT = 4;
 
 interface Tools {
   readonly clock: Clock;
-  readonly metrics: Pick<Metrics, 'watch'>;
+  readonly metrics: Metrics;
   /** Aborted when the process ends. */
   readonly ending?: AbortSignal | undefined;
 }

@@ -21,10 +21,10 @@ const MAX_ACCOUNTS = 50_000;
 
 /** The accounts that the upstream has accepted, as this instance has seen; the most recent ones are kept. */
 export class AcceptedAccounts {
-  readonly #store: Pick<Store, 'accept'>;
+  readonly #store: Store;
   readonly #accounts = recent<AccountId, true>(MAX_ACCOUNTS);
 
-  constructor(store: Pick<Store, 'accept'>) {
+  constructor(store: Store) {
     this.#store = store;
   }
 
@@ -35,7 +35,7 @@ export class AcceptedAccounts {
   }
 
   /** Learns from how a call ended. */
-  learn({ account, owner }: Whose, { answer, error }: Pick<Outcome, 'answer' | 'error'>): void {
+  learn({ account, owner }: Whose, { answer, error }: Outcome): void {
     if (account === undefined) return;
     if (answer && owner !== account) {
       this.#accounts.set(account, true);
@@ -84,7 +84,7 @@ export const isCounted = ({ limitUse }: RequestContext): boolean => limitUse?.qu
 export type RateLimit = ReturnType<typeof rateLimit>;
 
 /** How many requests an account or a client may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */
-export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metrics'>, perMinute: number) {
+export function rateLimit({ clock, metrics }: GatewayDeps, perMinute: number) {
   const quota = (by: Quota['by'], limit: number): Quota | undefined =>
     perMinute === 0 ? undefined : { by, name: requestsBy(by), lengthMs: MINUTE_MS, limit };
   return {

@@ -28,7 +28,7 @@ export interface WriteTools extends GatewayDeps {
   readonly calls: UpstreamCalls;
   readonly limit: RateLimit;
   readonly accepted: AcceptedAccounts;
-  readonly waiting: Pick<Waiting, 'wake'>;
+  readonly waiting: Waiting;
 }
 
 /** A request that is about a write. */

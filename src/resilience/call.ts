@@ -19,8 +19,8 @@ interface Options {
   readonly random: () => number;
   readonly metrics: Metrics;
   readonly logger: Logger;
-  readonly recorder?: Pick<Recorder, 'watchCircuit'> | undefined;
-  readonly store: Pick<Store, 'coolDown' | 'coolsUntil'>;
+  readonly recorder?: Recorder | undefined;
+  readonly store: Store;
   /** Calls under way at once; undefined if the platform limits them. */
   readonly slots: number | undefined;
   readonly exchange: Exchange;

@@ -4,10 +4,10 @@ import type { Reader } from '../cache/reader.ts';
 import { answerBatch, type BatchItem, itemsOf, readsIn } from '../gateway/batch.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { jsonTextOf } from '../middleware/body.ts';
-import { problemFor } from '../middleware/problem.ts';
-import { NO_STORE, reply } from '../middleware/reply.ts';
-import type { ClientRequest } from '../middleware/request.ts';
+import { jsonTextOf } from '../http/body.ts';
+import { problemFor } from '../http/problem.ts';
+import { NO_STORE, reply } from '../http/reply.ts';
+import type { ClientRequest } from '../http/request.ts';
 import { documented } from '../upstream/fields.ts';
 import { checkBody, invalid } from '../upstream/input.ts';
 import type { Table } from '../upstream/table.ts';
@@ -40,7 +40,7 @@ const batchBody = z.strictObject({
 const KEYED = { code: 'not_allowed', message: 'a batch takes no idempotency key', field: 'Idempotency-Key' };
 
 /** All bodies of a batch together may be as large as one. */
-type BatchDeps = Pick<GatewayDeps, 'table' | 'clock' | 'config'>;
+type BatchDeps = GatewayDeps;
 
 export function batchRoute(gateway: Gateway, { table, clock, config }: BatchDeps): Route {
   const maxBytes = config.upstreamMaxBodyBytes;

@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Answer } from '../middleware/reply.ts';
+import type { Answer } from '../http/reply.ts';
 import { about, htmlAnswer, pageAt, type Route } from './route.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
-import { jsonAnswer, NO_STORE } from '../middleware/reply.ts';
+import { jsonAnswer, NO_STORE } from '../http/reply.ts';
 import { model } from '../upstream/fields.ts';
 import type { Doc } from './details.ts';
 import { about, pageAt, type Route } from './route.ts';

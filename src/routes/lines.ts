@@ -1,9 +1,9 @@
 import { GatewayError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import { allOf, composedNames, requiredSections, type SectionResult } from '../gateway/compose.ts';
-import { leftCode } from '../middleware/access-log.ts';
-import { type Answer, NO_STORE, timingOf } from '../middleware/reply.ts';
-import type { ClientRequest } from '../middleware/request.ts';
+import { leftCode } from '../http/access-log.ts';
+import { type Answer, NO_STORE, timingOf } from '../http/reply.ts';
+import type { ClientRequest } from '../http/request.ts';
 import { errorOf, etagOf, type Form, formHeaders, isKnown, knownIn, note } from './overview-answer.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod/mini';
 import { ERROR_CODES } from '../core/errors.ts';
-import { EXPOSED } from '../middleware/cors.ts';
+import { EXPOSED } from '../http/cors.ts';
 import type { Table } from '../upstream/table.ts';
 import { answersOf, type Doc, doc, jsonSchemaOf, referred, shared } from './details.ts';
 

@@ -1,5 +1,5 @@
 import type { Gateway } from '../gateway/gateway.ts';
-import { jsonAnswer, reply } from '../middleware/reply.ts';
+import { jsonAnswer, reply } from '../http/reply.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 

@@ -3,11 +3,11 @@ import { cut, itemsOf, memberOf, membersOf } from '../core/json.ts';
 import { whenDone, type Digest, type MaybePromise } from '../core/runtime.ts';
 import type { SectionResult } from '../gateway/compose.ts';
 import type { Composition } from '../gateway/plan.ts';
-import { noneMatch } from '../middleware/headers.ts';
-import { appliedOf } from '../middleware/prefer.ts';
-import { logIfFault, problemFor } from '../middleware/problem.ts';
-import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../middleware/reply.ts';
-import type { ClientRequest } from '../middleware/request.ts';
+import { noneMatch } from '../http/headers.ts';
+import { appliedOf } from '../http/prefer.ts';
+import { logIfFault, problemFor } from '../http/problem.ts';
+import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
+import type { ClientRequest } from '../http/request.ts';
 import type { Operation } from '../upstream/operation.ts';
 
 /** What a client asked for, and in which form. */

@@ -7,16 +7,16 @@ import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { type Overview, parameterOf } from '../gateway/overview.ts';
 import { planOf, readsOf } from '../gateway/plan.ts';
-import { preferencesOf } from '../middleware/prefer.ts';
-import { reply } from '../middleware/reply.ts';
-import type { Env } from '../middleware/request.ts';
+import { preferencesOf } from '../http/prefer.ts';
+import { reply } from '../http/reply.ts';
+import type { Env } from '../http/request.ts';
 import type { Description } from './openapi.ts';
 import { linesAnswer } from './lines.ts';
 import { overviewAnswer, validated } from './overview-answer.ts';
 import { type Route, routeOf } from './route.ts';
 import { secondsFor, waited } from './waited.ts';
 
-type Runtime = Pick<GatewayDeps, 'clock' | 'digest' | 'overviews'>;
+type Runtime = GatewayDeps;
 
 export const overviewRoutes = (gateway: Gateway, runtime: Runtime): Route[] =>
   runtime.overviews.map((overview) => ({

@@ -2,10 +2,10 @@ import { cacheStatusOf, cacheWordOf, type Reader, type Reading } from '../cache/
 import { whenDone } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/write.ts';
-import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
-import { noneMatch } from '../middleware/headers.ts';
-import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
-import type { ClientRequest } from '../middleware/request.ts';
+import { jsonTextOf, unreadTextOf } from '../http/body.ts';
+import { noneMatch } from '../http/headers.ts';
+import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../http/reply.ts';
+import type { ClientRequest } from '../http/request.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';

@@ -8,7 +8,7 @@ import {
   isTransient,
   titleOf,
 } from '../core/errors.ts';
-import { jsonAnswer, reply } from '../middleware/reply.ts';
+import { jsonAnswer, reply } from '../http/reply.ts';
 import type { Table } from '../upstream/table.ts';
 import { about, pageAt, type Route, routeOf } from './route.ts';
 

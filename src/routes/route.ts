@@ -1,6 +1,6 @@
 import type { Context } from 'hono';
-import { type Answer, reply } from '../middleware/reply.ts';
-import type { ClientRequest, Env, RouteFacts } from '../middleware/request.ts';
+import { type Answer, reply } from '../http/reply.ts';
+import type { ClientRequest, Env, RouteFacts } from '../http/request.ts';
 import type { Description } from './openapi.ts';
 
 /** A path and method of ours. */

@@ -3,9 +3,9 @@ import { ClientLeft } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { sessionOver } from '../gateway/sessions.ts';
-import { preferencesOf } from '../middleware/prefer.ts';
-import type { Answer } from '../middleware/reply.ts';
-import type { ClientRequest } from '../middleware/request.ts';
+import { preferencesOf } from '../http/prefer.ts';
+import type { Answer } from '../http/reply.ts';
+import type { ClientRequest } from '../http/request.ts';
 
 /** Between two readings, where no write of the account comes first. */
 const PAUSE_MS = 2_000;

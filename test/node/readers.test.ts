@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Hono } from 'hono';
 import { expect, onTestFinished, test } from 'vitest';
 import { serve } from '../../src/entry/node/server/serve.ts';
-import type { Env } from '../../src/middleware/request.ts';
+import type { Env } from '../../src/http/request.ts';
 import { says } from '../support/contract.ts';
 import { openSocket } from '../support/raw-client.ts';
 

@@ -70,7 +70,8 @@ export async function run(words: readonly string[], env: Variables, io: Io, prog
 async function carryOut(words: readonly string[], env: Variables, io: Io, program: Program): Promise<number> {
   const { values, positionals } = understood(words);
   const [command, file, ...rest] = positionals;
-  const printer = command === undefined ? undefined : program.printers[command];
+  const { printers } = program;
+  const printer = command !== undefined && Object.hasOwn(printers, command) ? printers[command] : undefined;
   if (values.version) io.out(`${VERSION}\n`);
   else if (values.help || words.length === 0) io.out(program.help + HELP);
   else if (printer) {

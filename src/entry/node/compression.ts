@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { parseAccept } from 'hono/utils/accept';
 import { PROBLEM_TYPE } from '../../core/errors.ts';
-import type { Compress } from '../../middleware/sending.ts';
+import type { Compress } from '../../http/request.ts';
 import { recent } from '../../store/bounded.ts';
 
 type Bytes = Uint8Array<ArrayBuffer>;

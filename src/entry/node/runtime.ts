@@ -34,9 +34,10 @@ export function runtimeOf(
 
 /** @throws TypeError if the gateway was made with another runtime */
 export function openedOnNode(gateway: Gateway | undefined): OpenedOnNode {
-  if (!gateway || !('tracesOpened' in gateway.opened))
+  const opened = gateway?.opened;
+  if (!opened || !('tracesOpened' in opened))
     throw new TypeError('serve takes an app, and the gateway in it that was made with fromEnv of portico/node');
-  return gateway.opened as OpenedOnNode;
+  return opened as OpenedOnNode;
 }
 
 function open(given: Given, settings: Settings, trial: Trial | undefined, refuse: Refuse) {

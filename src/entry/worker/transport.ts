@@ -41,7 +41,8 @@ async function bodyOf(response: Response, { maxBodyBytes }: UpstreamRequest, sig
   if (signal.aborted) left();
   else signal.addEventListener('abort', left);
   try {
-    return { text: await decode(reader, maxBodyBytes) };
+    const text = await decode(reader, maxBodyBytes);
+    return signal.aborted ? { flaw: 'cut_short' } : { text }; // what is cancelled ends as if it were whole
   } catch (error) {
     leave(error);
     if (error instanceof RangeError) return { flaw: 'too_large' };

@@ -7,7 +7,7 @@ import mutants from './list.json' with { type: 'json' };
 
 /**
  * `npm run mutants`: breaks one function of `src` after the other in a copy, and runs the tests there. Each break has to
- * make one fail, or says why it changes nothing that is promised. Options: `--only 7` or `--only store/` for some, `--at-once 2` for how many at a time.
+ * make one fail, or says why it changes nothing that is promised. Options: `--only 7,12` or `--only store/` for some, `--at-once 2` for how many at a time.
  */
 const { values: args } = parseArgs({
   options: { only: { type: 'string', default: '' }, 'at-once': { type: 'string', default: '1' } },
@@ -74,9 +74,11 @@ async function tryOne(folder: string, { file, from, to }: Mutant): Promise<strin
   }
 }
 
+/** Numbers, or parts of paths: an empty one is part of each. */
+const only = args.only.split(',');
 const wanted = (mutants as readonly Mutant[])
   .map((mutant, at) => ({ ...mutant, number: at + 1 }))
-  .filter(({ number, file }) => args.only === '' || String(number) === args.only || file.includes(args.only));
+  .filter(({ number, file }) => only.some((one) => one === String(number) || file.includes(one)));
 const lived: number[] = [];
 
 async function work(): Promise<void> {

@@ -1,5 +1,5 @@
 import { Hono } from 'hono';
-import type { Env } from '../../../src/middleware/request.ts';
+import type { Env } from '../../../src/http/request.ts';
 
 /** An app of somebody else's, with the gateway below `/api`. */
 export const hostOf = (portico: Hono<Env>) =>

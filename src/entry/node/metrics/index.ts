@@ -21,7 +21,7 @@ import {
 } from '../../../core/metrics.ts';
 import { CALL_OUTCOMES, PHASES } from '../../../core/timeline.ts';
 import { VERSION } from '../../../core/version.ts';
-import { OF_UPSTREAM } from '../../../middleware/problem.ts';
+import { OF_UPSTREAM } from '../../../http/problem.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
 import { counter, gauge, registers } from './series.ts';
@@ -155,7 +155,7 @@ function instruments({ operations }: Table) {
   return made;
 }
 
-/** Taken from the histogram of requests when metrics are scraped: so a request is counted once. */
+/** Taken from the histogram of requests at a scrape, which it costs some milliseconds; so a request is counted once. */
 const totalOf = (requests: Histogram, operations: () => readonly string[]): Metric =>
   new Counter<string>({
     name: 'portico_requests_total',

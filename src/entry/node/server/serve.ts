@@ -6,8 +6,8 @@ import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
-import type { refuser } from '../../../middleware/reply.ts';
-import type { Env } from '../../../middleware/request.ts';
+import type { refuser } from '../../../http/reply.ts';
+import type { Env } from '../../../http/request.ts';
 import { isMisframed, refusalOf, urlOfRefused } from './guard.ts';
 import { Answer, type Connection, Traffic } from './traffic.ts';
 

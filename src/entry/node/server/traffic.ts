@@ -45,10 +45,11 @@ export class Connection {
   readonly waiting: Answer[] = [];
   /** The answer to the last request. */
   last: Answer | undefined;
-  /** Bytes that the client has been sent and has not read yet, and since when it has taken nothing. */
+  /** Bytes that the client has been sent and has not read yet. */
   unread = 0;
+  /** When the client was last seen to take something, in milliseconds of `performance.now()`. */
   takenAt = 0;
-  /** What the kernel had taken then. */
+  /** What the kernel had taken at `takenAt`. */
   #taken = 0;
   readonly #socket: Writing;
   readonly #traffic: Traffic;

@@ -38,6 +38,10 @@ function endpointIn(env: NodeJS.ProcessEnv): string | undefined {
   return isOff ? undefined : read('EXPORTER_OTLP_TRACES_ENDPOINT') || read('EXPORTER_OTLP_ENDPOINT') || undefined;
 }
 
-/** The global provider is a proxy, which has nobody's tracers until somebody registers a provider. */
-const tracerOfHost = (): Tracer | undefined =>
-  (trace.getTracerProvider() as ProxyTracerProvider).getDelegateTracer('portico', VERSION);
+/** The global provider is a proxy, which has nobody's tracers until somebody registers a provider; an agent may replace it. */
+function tracerOfHost(): Tracer | undefined {
+  const provider = trace.getTracerProvider();
+  return 'getDelegateTracer' in provider
+    ? (provider as ProxyTracerProvider).getDelegateTracer('portico', VERSION)
+    : provider.getTracer('portico', VERSION);
+}

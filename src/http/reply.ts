@@ -4,8 +4,7 @@ import { ClientLeft, GatewayError, PROBLEM_TYPE } from '../core/errors.ts';
 import { secondsLeft } from '../store/port.ts';
 import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
-import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
-import type { Sent } from './sending.ts';
+import { ClientRequest, type Env, type Head, type RequestTools, type Sent } from './request.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -91,7 +90,8 @@ function headersOf(request: ClientRequest, answer: Answer): Record<string, strin
   const isPage = own['Content-Type']?.startsWith('text/html');
   const headers: Record<string, string> = { ...(status === 304 ? ON_ALL : isPage ? ON_PAGES : ON_WHOLE), ...own };
   if (status === 304) headers['ETag'] = tagOfCopy(request, own['ETag'] ?? '');
-  else if (request.isSecure) headers['Strict-Transport-Security'] = 'max-age=31536000'; // RFC 6797: never by http
+  else if ((request.tools.config.publicUrl ?? request.hostOrigin).startsWith('https:'))
+    headers['Strict-Transport-Security'] = 'max-age=31536000'; // RFC 6797: never by http
   // What depends on one depends on both.
   if (request.tools.config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie';
   return addFacts(headers, request, answer);

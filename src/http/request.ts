@@ -15,7 +15,6 @@ import type { RequestContext } from '../upstream/call.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import { invalid } from '../upstream/input.ts';
 import { credentialOf, requestIdOf, traceOf, cacheModeOf } from './headers.ts';
-import type { Compress } from './sending.ts';
 
 /** The Hono environment of the app and of all that is mounted in it. Only a runtime's own code reads what that puts into `c.env`. */
 export interface Env {
@@ -23,9 +22,30 @@ export interface Env {
   Variables: { porticoRequest: ClientRequest };
 }
 
+/** What is sent, and what decides whether it is compressed. */
+export interface Sent {
+  readonly status: number;
+  readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
+  /** What the body is made of, and may be kept with once it is compressed. */
+  readonly copy?: object;
+  /** A secret is in it: see `mayBeCompressed`. */
+  readonly isSecret?: boolean;
+}
+
+/**
+ * Gives the body compressed, and says so in `headers`; undefined where it is to be sent as it is.
+ * @param isFirst whether no middleware of a host, which may read the body, came before
+ */
+export type Compress = (
+  request: ClientRequest,
+  answer: Sent,
+  headers: Record<string, string>,
+  isFirst: boolean,
+) => Uint8Array<ArrayBuffer> | undefined;
+
 /** What requests need of the app and of its runtime. */
 export interface RequestTools {
-  readonly config: Pick<Config, 'requestTimeoutMs' | 'publicUrl' | 'sessions' | 'logRequests' | 'slowMs'>;
+  readonly config: Config;
   readonly clock: Clock;
   readonly random: () => number;
   readonly digest: Digest;
@@ -42,7 +62,7 @@ export interface RequestTools {
   readonly isCuttingOff?: (() => boolean) | undefined;
   /** For work that outlives its request, where the runtime passes no execution context. */
   readonly waitUntil: WaitUntil;
-  readonly hooks?: Pick<Hooks, 'onProblem'> | undefined;
+  readonly hooks?: Hooks | undefined;
   /** Absent where the platform compresses. */
   readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
@@ -160,21 +180,11 @@ export class ClientRequest implements RequestContext, TracedRequest {
     return this.head.method;
   }
 
-  /** `instance` of problems. */
-  get instance(): string {
-    return this.path;
-  }
-
   /** Scheme and host that the client used. */
   get hostOrigin(): string {
     const origin = originOf(this.head.url);
     const scheme = this.tools.schemeOf?.(this.#hono?.env ?? {}, (name) => this.header(name));
     return scheme === undefined ? origin : scheme + origin.slice(origin.indexOf(':'));
-  }
-
-  /** Whether the client came by https. */
-  get isSecure(): boolean {
-    return (this.tools.config.publicUrl ?? this.hostOrigin).startsWith('https:');
   }
 
   header(name: string): string | undefined {

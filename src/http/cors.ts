@@ -64,7 +64,7 @@ const isPreflight = ({ method, head }: ClientRequest): boolean =>
   method === 'OPTIONS' && head.header('access-control-request-method') !== undefined;
 
 /** Whether an origin is the gateway's. Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
-export function isOwn(origin: string, request: ClientRequest, { publicUrl }: Pick<Config, 'publicUrl'>): boolean {
+export function isOwn(origin: string, request: ClientRequest, { publicUrl }: Config): boolean {
   if (publicUrl !== undefined) return origin === originOf(publicUrl);
   return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(request.hostOrigin);
 }

@@ -5,7 +5,7 @@ import type { OnProblem, ToldProblem } from '../upstream/hooks.ts';
 import type { ClientRequest } from './request.ts';
 
 /** The problem that an error is to a client, as the hook `onProblem` has it. `instance`: of an item of a batch, its own path. */
-export function problemFor(request: ClientRequest, error: GatewayError, instance = request.instance): Problem {
+export function problemFor(request: ClientRequest, error: GatewayError, instance = request.path): Problem {
   const { mount, requestId, tools } = request;
   tools.metrics.problem(isOwn(error) ? error.code : OF_UPSTREAM);
   const problem = problemOf(error, { instance, mount, requestId });

@@ -48,7 +48,7 @@ export interface HostEnv {
 
 export interface CallTools extends RequestTools {
   readonly gateway: Gateway;
-  readonly table: Pick<Table, 'operations'>;
+  readonly table: Table;
   readonly sessions?: Sessions | undefined;
   readonly cors?: RequestTools['cors'] & { preflight(c: Context<Env>): Response | undefined };
 }

@@ -27,7 +27,7 @@ interface SessionDeps {
   readonly config: Config;
   /** The normalized base URL. */
   readonly upstream: URL;
-  readonly clock: Pick<Clock, 'wall'>;
+  readonly clock: Clock;
   readonly makeOpener?: MakeOpener | undefined;
   /** Whether the store says that a session still lives. */
   readonly isLiving: (request: ClientRequest, session: Session) => Promise<boolean>;
