@@ -1,4 +1,4 @@
-/** Something that can be aborted: an `AbortController` with its signal, without events, at a twentieth of the price. */
+/** Something that can be aborted: what an `AbortController` and its signal are, without events. */
 export class Abortable {
   isAborted = false;
   reason: unknown = undefined;

@@ -71,7 +71,7 @@ export const linkOf = ({ id }: Section): From | undefined =>
 
 const fromOf = (value: unknown) => typeof value === 'object' && value !== null && 'from' in value && value.from;
 
-/** The parameter of its path, if it has one, and the pattern of what that may be: what all that it is the id of take. */
+/** The parameter of an overview's path, if it has one, and the pattern of an id that all reads with that id take. */
 export function parameterOf({
   path,
   sections,

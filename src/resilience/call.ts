@@ -24,7 +24,7 @@ interface Options {
   /** Calls under way at once; undefined if the platform limits them. */
   readonly slots: number | undefined;
   readonly exchange: Exchange;
-  /** Told how each attempt ended that was made. */
+  /** Called with the outcome of each attempt that was made. */
   readonly onOutcome: (call: UpstreamCall, outcome: Outcome) => void;
 }
 
@@ -143,7 +143,7 @@ export class UpstreamCalls {
     if (seconds > 0 && call.account !== undefined) store.coolDown(call.account, now + seconds * 1000);
   }
 
-  /** For as long as the upstream's last 429 to the account asked for. */
+  /** @throws GatewayError `rate_limited` for as long as the upstream's last 429 to the account asked for */
   #assertNoCooldown(account: AccountId | undefined, now: number): void {
     const { store, metrics } = this.#options;
     const leftMs = account === undefined ? 0 : store.coolsUntil(account) - now;

@@ -77,7 +77,7 @@ export class Circuit {
     this.#open = undefined;
     this.#calls = new LastCalls();
     this.#tools.metrics.circuitIs('closed');
-    // Logged at the level of the opening, so that whoever reads of that reads of this.
+    // Logged at the level of the opening, so that whoever reads of the opening reads of the closing.
     this.#tools.logger.warn({}, 'circuit closed: the upstream answers again');
   }
 }
