@@ -1,17 +1,17 @@
 import { type Context, type Handler, Hono, type MiddlewareHandler } from 'hono';
 import { GatewayError } from './core/errors.ts';
 import { noMetrics } from './core/metrics.ts';
+import type { RouteFacts } from './core/request.ts';
 import { whenDone, type MakeOpener } from './core/runtime.ts';
-import type { GatewayDeps } from './gateway/deps.ts';
-import { createGateway } from './gateway/gateway.ts';
+import { Gateway } from './gateway/gateway.ts';
 import { overviewsIn } from './gateway/overview.ts';
 import { endRequest } from './http/access-log.ts';
 import { beginRequest } from './http/begin.ts';
 import { limitBody } from './http/body.ts';
 import { callsOf, type HostEnv } from './http/calls.ts';
 import { Cors } from './http/cors.ts';
-import { problem, refuser } from './http/reply.ts';
-import { type ClientRequest, type Env, type RequestTools, type RouteFacts } from './http/request.ts';
+import { type Answer, problem, refuser, reply } from './http/reply.ts';
+import type { Env, HonoRequest, HttpDeps } from './http/request.ts';
 import { Sessions } from './http/session.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
@@ -26,10 +26,7 @@ import { sessionRoutes } from './routes/session.ts';
 import { fixedFirst } from './upstream/table.ts';
 
 /** What a runtime gives; `entry/` builds it. */
-export interface Deps
-  extends
-    GatewayDeps,
-    Pick<RequestTools, 'addressOf' | 'schemeOf' | 'isCuttingOff' | 'leaveRoom' | 'waitUntil' | 'compress' | 'tracing'> {
+export interface Deps extends Omit<HttpDeps, 'cors' | 'limitBody'> {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   /** Absent where only WebCrypto can open what is sealed. */
@@ -46,12 +43,14 @@ export interface Deps
 export function createParts(given: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
   const { config, table } = given;
   const deps = { ...given, overviews: overviewsIn(table, given.overviews) };
-  const gateway = createGateway(deps);
-  const sessions = config.sessions ? new Sessions({ ...deps, isLiving: gateway.sessions.isLiving }) : undefined;
+  const gateway = new Gateway(deps);
+  const sessions = config.sessions
+    ? new Sessions({ ...deps, isLiving: (request, session) => gateway.sessions.isLiving(request, session) })
+    : undefined;
   const routes = [
     ...passthroughRoutes(gateway, table),
-    ...overviewRoutes(gateway, deps),
-    batchRoute(gateway, deps),
+    ...overviewRoutes(gateway),
+    batchRoute(gateway),
     outcomeRoute(gateway),
     ...(sessions ? sessionRoutes(gateway, table, sessions) : []),
     ...problemsRoutes(table),
@@ -84,7 +83,7 @@ export function createAdminApp(deps: Deps, scrape: Scrape, more: readonly Route[
   });
 }
 
-interface MountTools extends RequestTools {
+interface MountDeps extends HttpDeps {
   readonly cors?: Cors;
   readonly sessions?: Sessions | undefined;
 }
@@ -95,11 +94,11 @@ interface MountTools extends RequestTools {
  * would copy it to the app of a host.
  * @param ownPrefixes patterns below which an unknown path is ours too where the app is mounted
  */
-function mount(routes: readonly Route[], tools: MountTools, ownPrefixes: string[] = []) {
+function mount(routes: readonly Route[], deps: MountDeps, ownPrefixes: string[] = []) {
   const app = new Hono<Env>().onError(problem);
   const others = new Hono<Env>().onError(problem);
-  const notFound = handlerOf({ name: NOWHERE, handle: unknown }, tools);
-  addRoutes(app, others, routes, tools);
+  const notFound = handlerOf({ name: NOWHERE, handle: unknown }, deps);
+  addRoutes(app, others, routes, deps);
   others.on(ALL, ownPrefixes, notFound);
   app.routes = [...app.routes, ...others.routes]; // what `route()` copies; the app itself answers by its router
   others.all('*', notFound);
@@ -107,14 +106,14 @@ function mount(routes: readonly Route[], tools: MountTools, ownPrefixes: string[
 }
 
 /** Adds the routes to `app`, and to `others` what other methods of their paths get. */
-function addRoutes(app: Hono<Env>, others: Hono<Env>, routes: readonly Route[], tools: MountTools): void {
+function addRoutes(app: Hono<Env>, others: Hono<Env>, routes: readonly Route[], deps: MountDeps): void {
   const routesByPath = Map.groupBy(routes, (route) => route.path);
   for (const [path, there] of [...routesByPath].toSorted(([a], [b]) => fixedFirst(a, b))) {
     checkMethods(path, there);
     const paths = path === '/' ? [path] : [path, `${path}/`]; // a strict app that this one is mounted in tells them apart
-    for (const route of there) app.on(route.method, paths, handlerOf(route, tools));
+    for (const route of there) app.on(route.method, paths, handlerOf(route, deps));
     const allowed = there.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
-    others.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed) }, tools));
+    others.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed) }, deps));
   }
 }
 
@@ -131,22 +130,27 @@ type Handled = RouteFacts & Pick<Route, 'handle'> & Partial<Route>;
  * A route with all that stands before it and after it, as one handler of Hono's: for each further one it would make three
  * promises, and an answer from the cache needs none.
  */
-function handlerOf(route: Handled, tools: MountTools): Handler<Env> {
-  const { cors } = tools;
-  const sessions = route.takesCredential ? tools.sessions : undefined;
-  const inSession = (c: Context<Env, string>, request: ClientRequest) =>
-    whenDone(sessions?.enter(request), () =>
-      whenDone(route.handle(c), (response) => sessions?.renew(request, response) ?? response),
-    );
+function handlerOf(route: Handled, deps: MountDeps): Handler<Env> {
+  const { cors } = deps;
+  const sessions = route.takesCredential ? deps.sessions : undefined;
   return (c: Context<Env, string>) => {
-    const request = beginRequest(c, route, tools);
-    const answer = cors?.preflight(c) ?? (sessions ? inSession(c, request) : route.handle(c));
-    // What throws is ended by `problem`.
-    return whenDone(answer, (response) => {
-      endRequest(request, response.status);
-      return response;
-    });
+    const request = beginRequest(c, route, deps);
+    const answered = (answer: Answer) => reply(c, request, answer);
+    const inSession = (own: Sessions) =>
+      whenDone(own.enter(request), () =>
+        whenDone(route.handle(request), (answer) => own.renew(request, answered(answer))),
+      );
+    const preflight = cors?.preflight(request);
+    if (preflight) return ended(request, answered(preflight));
+    const response = sessions ? inSession(sessions) : whenDone(route.handle(request), answered);
+    return whenDone(response, (done) => ended(request, done));
   };
+}
+
+/** What throws is ended by `problem`. */
+function ended(request: HonoRequest, response: Response): Response {
+  endRequest(request, response.status);
+  return response;
 }
 
 /** Hono's name for any method. */
@@ -156,8 +160,8 @@ const NOWHERE = '(none)';
 
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'PUT', 'OPTIONS']);
 
-const unknown: Route['handle'] = ({ req }) => {
-  throw GatewayError.of(KNOWN_METHODS.has(req.method) ? 'unknown_endpoint' : 'method_not_implemented');
+const unknown: Route['handle'] = ({ method }) => {
+  throw GatewayError.of(KNOWN_METHODS.has(method) ? 'unknown_endpoint' : 'method_not_implemented');
 };
 
 const notAllowed = (allowed: string) => (): never => {

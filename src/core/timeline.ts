@@ -1,5 +1,4 @@
 import type { Reason } from './errors.ts';
-import type { Clock } from './runtime.ts';
 
 /**
  * What the time of a request goes to: `gates` until a call may be sent, `slot` in the queue for one, `store` asking the shared
@@ -16,19 +15,19 @@ export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 /** The leg of what goes on behind an answer, such as the refresh of a stale copy: the request has not waited for it. */
 export const BACKGROUND = '(background)';
 
-/** What a timeline is of. */
-export interface Timed {
-  readonly requestId: string;
-  /** Phases in the order in which they began. Undefined until the first one: an answer from the cache has none. */
-  phases?: Phase[] | undefined;
-  /** Absent where the request is not sampled. */
-  readonly span?: RequestSpan | undefined;
-}
-
 /** A request, by its ids. */
 export interface Joined {
   readonly requestId: string;
   readonly span: RequestSpan['ids'] | undefined;
+}
+
+/** The trace that a request belongs to (W3C Trace Context). */
+export interface Trace {
+  readonly traceId: string;
+  readonly flags: string;
+  readonly tracestate: string | undefined;
+  /** The client's span. Absent where the trace does not come from the client. */
+  readonly parentId?: string | undefined;
 }
 
 /** The span of a request (OpenTelemetry). Of its phases only the attempts have theirs as they go; all others get it at the end. */
@@ -88,28 +87,6 @@ export class Phase {
     this.outcome = outcome;
     this.reason = reason;
     this.span?.end(this);
-  }
-}
-
-/** Writes down that a phase of the request begins. Whoever calls sets its end. */
-export function beginPhase(request: Timed, phase: Phase['phase'], start: number, leg?: string): Phase {
-  const begun = new Phase(phase, start, leg);
-  (request.phases ??= []).push(begun);
-  return begun;
-}
-
-/** What is waited for, with a phase that is as long. */
-export async function during<T>(
-  clock: Clock,
-  { context, leg }: { readonly context: Timed; readonly leg?: string | undefined },
-  phase: Phase['phase'],
-  work: Promise<T>,
-): Promise<T> {
-  const begun = beginPhase(context, phase, clock.now(), leg);
-  try {
-    return await work;
-  } finally {
-    begun.end = clock.now();
   }
 }
 

@@ -1,36 +1,33 @@
-import type { Reader, Reading } from '../cache/reader.ts';
+import type { ReadResult } from '../cache/read.ts';
 import { GatewayError, type Problem } from '../core/errors.ts';
-import type { Clock, MaybePromise } from '../core/runtime.ts';
-import { beginPhase } from '../core/timeline.ts';
-import { isAddress } from '../store/port.ts';
-import type { Read } from '../upstream/call.ts';
-import { targetOf } from '../upstream/client.ts';
+import type { ClientRequest } from '../core/request.ts';
+import type { MaybePromise } from '../core/runtime.ts';
+import type { Snapshot } from '../store/port.ts';
 import { withOrigin } from '../upstream/links.ts';
-import type { Table } from '../upstream/table.ts';
-import { firstAlone, type ReadOutcome } from './first-alone.ts';
+import type { Read } from '../upstream/read.ts';
+import { firstAlone, isOfAccepted } from './admission.ts';
 import type { Gateway } from './gateway.ts';
 
 /** An item as a client asks for it. */
-interface Asked {
+interface AskedItem {
   readonly id: string;
   /** A pass-through path with its query. */
   readonly path: string;
 }
 
 /** With what it reads, or why it reads nothing. */
-export interface BatchItem extends Asked {
+export interface BatchItem extends AskedItem {
   readonly read: Read | GatewayError;
 }
 
-/** Items with equal targets share a read. */
-export function itemsOf(asked: readonly Asked[], table: Table): BatchItem[] {
+/** Items that read the same share a read. */
+export function itemsOf(asked: readonly AskedItem[], gateway: Gateway): BatchItem[] {
   const reads = new Map<string, Read>();
   return asked.map(({ id, path }) => {
-    const read = readAt(path, table);
+    const read = readAt(path, gateway);
     if (read instanceof GatewayError) return { id, path, read };
-    const target = targetOf(read.operation, read.input);
-    const shared = reads.get(target) ?? read;
-    reads.set(target, shared);
+    const shared = reads.get(read.key) ?? read;
+    reads.set(read.key, shared);
     return { id, path, read: shared };
   });
 }
@@ -41,23 +38,21 @@ export const readsIn = (items: readonly BatchItem[]): Read[] => [
 ];
 
 interface Answering {
-  readonly clock: Clock;
-  readonly gateway: Gateway;
-  readonly reader: Reader;
-  /** Most bytes of all bodies together. */
-  readonly maxBytes: number;
+  readonly request: ClientRequest;
+  readonly snapshot: Snapshot;
   readonly problemFor: (error: GatewayError, instance: string) => Problem;
 }
 
-/** Answers every item, as JSON in the order asked. */
+/** Answers every item, as JSON in the order asked. All bodies together may be as large as one of the upstream's. */
 export async function answerBatch(
+  gateway: Gateway,
   items: readonly BatchItem[],
-  { clock, gateway, reader, maxBytes, problemFor }: Answering,
+  { request, snapshot, problemFor }: Answering,
 ): Promise<string> {
-  const outcomes = await outcomesOf({ clock, gateway, reader }, items);
-  const { origin, mount } = reader.context;
+  const outcomes = await outcomesOf(gateway, items, request, snapshot);
+  const { origin, mount } = request;
   // Each body takes of what those before it have left. One that does not fit is not even put together.
-  let left = maxBytes;
+  let left = gateway.deps.config.upstreamMaxBodyBytes;
   const responses = items.map(({ id, path }, i) => {
     const instance = mount + path.split('?', 1)[0];
     const problem = (error: GatewayError) => JSON.stringify(problemFor(error, instance));
@@ -73,40 +68,39 @@ export async function answerBatch(
 }
 
 /** Reads every item. */
-function outcomesOf(
-  { clock, gateway, reader }: Pick<Answering, 'clock' | 'gateway' | 'reader'>,
-  items: readonly BatchItem[],
-): Promise<ReadOutcome[]> {
+function outcomesOf(gateway: Gateway, items: readonly BatchItem[], request: ClientRequest, snapshot: Snapshot) {
+  const { clock } = gateway.deps;
   const begunAt = clock.now();
   const ask = (read: Read, leg: string) => {
     // It has waited for the items before it, of another call.
-    if (begunAt < clock.now()) beginPhase(reader.context, 'joined', begunAt, leg).end = clock.now();
-    return gateway.read(read, reader, leg);
+    if (begunAt < clock.now()) request.beginPhase('joined', leg, begunAt).end = clock.now();
+    return gateway.read(read, request, snapshot, { leg });
   };
-  const readings = new Map<Read, MaybePromise<Reading>>();
-  const outcomeOf = async ({ read }: BatchItem, at: number): Promise<ReadOutcome> => {
+  const results = new Map<Read, MaybePromise<ReadResult>>();
+  const outcomeOf = async ({ read }: BatchItem, at: number): Promise<ReadResult | GatewayError> => {
     if (read instanceof GatewayError) return read;
     try {
-      const reading = readings.get(read) ?? reader.fresh(read) ?? ask(read, `${read.operation.id}#${at + 1}`);
-      readings.set(read, reading);
-      return await reading;
+      const result =
+        results.get(read) ?? gateway.fresh(read, request, snapshot) ?? ask(read, `${read.operation.id}#${at + 1}`);
+      results.set(read, result);
+      return await result;
     } catch (error) {
       if (error instanceof GatewayError) return error;
       throw error;
     }
   };
-  return firstAlone(items, outcomeOf, !isAddress(reader.owner));
+  return firstAlone(items, outcomeOf, isOfAccepted(request));
 }
 
 /** What is read at a path with its query, or why nothing is: `unknown_endpoint`, `method_not_allowed`. */
-function readAt(target: string, table: Table): Read | GatewayError {
+function readAt(target: string, { deps: { table }, rows }: Gateway): Read | GatewayError {
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);
   const match = table.at(path);
   if (!match) return GatewayError.of('unknown_endpoint');
   const operation = match.methods.get('GET');
   if (!operation) return GatewayError.of('method_not_allowed');
-  return { operation, input: { id: match.id, query: mark < 0 ? '' : target.slice(mark + 1) } };
+  return rows.of(operation).read(match.id, mark < 0 ? '' : target.slice(mark + 1));
 }
 
 const encoder = new TextEncoder();

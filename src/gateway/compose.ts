@@ -1,12 +1,15 @@
-import type { Reader, Reading } from '../cache/reader.ts';
+import type { ReadResult } from '../cache/read.ts';
+import { Abortable } from '../core/abortable.ts';
 import { GatewayError } from '../core/errors.ts';
-import { whenDone, type Clock, type MaybePromise } from '../core/runtime.ts';
-import { during } from '../core/timeline.ts';
-import type { Entry } from '../store/port.ts';
-import type { Read } from '../upstream/call.ts';
+import type { ClientRequest } from '../core/request.ts';
+import { whenDone, type MaybePromise } from '../core/runtime.ts';
+import type { Entry, Snapshot } from '../store/port.ts';
 import { withOrigin } from '../upstream/links.ts';
+import type { Read } from '../upstream/read.ts';
+import { isRefusal } from './admission.ts';
+import type { Gateway } from './gateway.ts';
 import { COMPUTED } from './overview.ts';
-import { type Composition, type DependsOn, itemRead, type SectionRead } from './plan.ts';
+import type { Composition, DependsOn, SectionRead } from './plan.ts';
 
 /** A section as it is answered, in the terms of `meta.sections`. */
 export interface SectionResult {
@@ -44,27 +47,21 @@ const WITHOUT_DATA = {
   ms: 0,
 } as const;
 
-/** 401 and 403 refuse the account, not only the section. */
-export const isRefusal = ({ status }: GatewayError): boolean => status === 401 || status === 403;
-
 /** The sections whose failure fails the whole. */
 export function requiredSections({ overview, wanted, strict }: Composition): string[] {
   return wanted.filter((name) => strict || overview.sections[name]?.required);
-}
-
-interface Tools {
-  readonly reader: Reader;
-  readonly clock: Clock;
-  readonly gateway: { read(read: Read, reader: Reader, leg: string): Promise<Reading> };
 }
 
 /**
  * Answers each section from a fresh copy, or starts its read, all at once: those that are wanted and those that they depend
  * on, as `composedNames` names them. A result rejects only with what fails the whole.
  */
-export const compose = (tools: Tools, composition: Composition): MaybePromise<SectionResult>[] => [
-  ...new Composer(tools, composition).results.values(),
-];
+export const compose = (
+  gateway: Gateway,
+  request: ClientRequest,
+  snapshot: Snapshot,
+  composition: Composition,
+): MaybePromise<SectionResult>[] => [...new Composer(gateway, request, snapshot, composition).results.values()];
 
 export const composedNames = ({ reads, wanted }: Composition): string[] => [
   ...reads.map(({ name }) => name),
@@ -73,26 +70,35 @@ export const composedNames = ({ reads, wanted }: Composition): string[] => [
 
 class Composer {
   readonly results = new Map<string, MaybePromise<SectionResult>>();
-  readonly #tools: Tools;
-  readonly #reader: Reader;
+  readonly #gateway: Gateway;
+  readonly #request: ClientRequest;
+  readonly #snapshot: Snapshot;
   readonly #composition: Composition;
+  /** Ends all reads. Made when the first one has to be waited for. */
+  #abortable: Abortable | undefined;
 
-  constructor(tools: Tools, composition: Composition) {
-    this.#tools = tools;
-    this.#reader = tools.reader.part();
+  constructor(gateway: Gateway, request: ClientRequest, snapshot: Snapshot, composition: Composition) {
+    this.#gateway = gateway;
+    this.#request = request;
+    this.#snapshot = snapshot;
     this.#composition = composition;
     for (const read of composition.reads) {
       const { name, dependsOn } = read;
-      this.#add(name, dependsOn ? this.#dependent(read, dependsOn) : this.#read(name, read));
+      if (dependsOn) this.#add(name, this.#dependent(read, dependsOn));
+      else if (read.read) this.#add(name, this.#read(name, read.read));
     }
     if (composition.wanted.includes(COMPUTED)) this.#add(COMPUTED, this.#computed());
+  }
+
+  get abortable(): Abortable {
+    return (this.#abortable ??= this.#request.abortable.part());
   }
 
   #add(name: string, result: MaybePromise<SectionResult>): void {
     if (!(result instanceof Promise) && !result.error) return void this.results.set(name, result);
     const checked = Promise.resolve(result).then((done) => this.#checked(name, done));
     // The other reads end too, so that a refused account does not cost four calls.
-    checked.catch((error: unknown) => this.#reader.giveUp(error));
+    checked.catch((error: unknown) => this.abortable.abort(error));
     this.results.set(name, checked);
   }
 
@@ -105,21 +111,22 @@ class Composer {
   }
 
   #read(name: string, read: Read): MaybePromise<SectionResult> {
-    return this.#fresh(name, read) ?? this.#timed(name, () => this.#ask(name, read, this.#reader));
+    return this.#fresh(name, read) ?? this.#timed(name, () => this.#ask(name, read, this.abortable));
   }
 
   #fresh(name: string, read: Read): SectionResult | undefined {
-    const reading = this.#reader.fresh(read);
-    return reading && resultOf(name, reading, this.#reader.context);
+    const result = this.#gateway.fresh(read, this.#request, this.#snapshot);
+    return result && resultOf(name, result, this.#request);
   }
 
-  async #ask(name: string, read: Read, reader: Reader): Promise<SectionResult> {
-    return resultOf(name, await this.#tools.gateway.read(read, reader, name), reader.context);
+  async #ask(name: string, read: Read, abortable: Abortable): Promise<SectionResult> {
+    const part = { leg: name, abortable };
+    return resultOf(name, await this.#gateway.read(read, this.#request, this.#snapshot, part), this.#request);
   }
 
   /** Refusals and failures become a result; rejects if the client has left, or with a fault of ours. */
   async #timed(name: string, make: () => Promise<SectionResult>): Promise<SectionResult> {
-    const { clock } = this.#tools;
+    const { clock } = this.#gateway.deps;
     const startedAt = clock.now();
     const result = await make().catch((error: unknown): SectionResult => {
       if (error instanceof GatewayError) return { ...WITHOUT_DATA, name, state: 'failed', error };
@@ -139,7 +146,7 @@ class Composer {
     if (!dependsOn.isId(id)) return this.#waiting(read, dependsOn, base);
     const page = dependsOn.list && this.#fresh(name, dependsOn.list);
     const item = page && itemIn(page, dependsOn, id);
-    return item ?? this.#fresh(name, itemRead(read, id)) ?? this.#waiting(read, dependsOn, base, page);
+    return item ?? this.#fresh(name, read.row.read(id, read.query)) ?? this.#waiting(read, dependsOn, base, page);
   }
 
   /**
@@ -154,7 +161,7 @@ class Composer {
   ): Promise<SectionResult> {
     const { name } = read;
     return this.#timed(name, async () => {
-      const part = this.#reader.part();
+      const part = this.abortable.part();
       const reading = freshPage ?? this.#page(name, dependsOn, part);
       let isRead = false;
       try {
@@ -166,17 +173,16 @@ class Composer {
         if (!dependsOn.isId(id)) throw unusable(`\`${dependsOn.section}\` names no usable id.`);
         const page = await reading;
         isRead = true;
-        return (page && itemIn(page, dependsOn, id)) ?? (await this.#read(name, itemRead(read, id)));
+        return (page && itemIn(page, dependsOn, id)) ?? (await this.#read(name, read.row.read(id, read.query)));
       } finally {
-        if (!isRead) part.giveUp(new Error('the page is no longer needed'));
+        if (!isRead) part.abort(new Error('the page is no longer needed'));
       }
     });
   }
 
   /** With a phase of its own, or the section would seem to wait for nothing. */
   #joined(leg: string, base: MaybePromise<SectionResult>): MaybePromise<SectionResult> {
-    const { clock } = this.#tools;
-    return base instanceof Promise ? during(clock, { context: this.#reader.context, leg }, 'joined', base) : base;
+    return base instanceof Promise ? this.#request.during('joined', base, leg) : base;
   }
 
   /**
@@ -184,10 +190,10 @@ class Composer {
    * none: then it is hardly ever needed.
    * @throws GatewayError if the account is refused
    */
-  async #page(name: string, dependsOn: DependsOn, part: Reader): Promise<SectionResult | undefined> {
+  async #page(name: string, dependsOn: DependsOn, part: Abortable): Promise<SectionResult | undefined> {
     const { list, section } = dependsOn;
-    const base = this.#composition.reads.find((one) => one.name === section);
-    const copy = base && part.copy(base);
+    const base = this.#composition.reads.find((one) => one.name === section)?.read;
+    const copy = base && this.#snapshot.copy(base);
     if (!list || (copy && dependsOn.idIn(copy) === undefined)) return undefined;
     const page = this.#fresh(name, list) ?? (await this.#timed(name, () => this.#ask(name, list, part)));
     if (page.error && isRefusal(page.error)) throw page.error;
@@ -206,7 +212,7 @@ class Composer {
 
   /** Where it throws, or what it gives is no JSON, it has failed. It is not called where a required section has failed. */
   #compute(inputs: readonly SectionResult[]): SectionResult {
-    const { clock } = this.#tools;
+    const { clock } = this.#gateway.deps;
     const { sections, compute } = this.#composition.overview;
     const bad = inputs.find(({ name, error }) => sections[name]?.required && error);
     if (bad) return { ...WITHOUT_DATA, name: COMPUTED, state: 'skipped', error: bad.error };
@@ -231,7 +237,7 @@ export const allOf = <T>(values: readonly MaybePromise<T>[]): MaybePromise<reado
   values.some((value) => value instanceof Promise) ? Promise.all(values) : (values as readonly T[]);
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
-function resultOf(name: string, reading: Reading, request: { readonly origin: string }): SectionResult {
+function resultOf(name: string, reading: ReadResult, request: { readonly origin: string }): SectionResult {
   const { entry, age, ttl, code, isCacheable } = reading;
   if (entry === null) throw unusable('The upstream answered without a body.');
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';

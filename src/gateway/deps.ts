@@ -2,15 +2,16 @@ import type { Config } from '../config.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
-import type { Clock, Digest } from '../core/runtime.ts';
+import type { RequestTools } from '../core/request.ts';
+import type { Digest } from '../core/runtime.ts';
 import type { Store } from '../store/port.ts';
 import type { Hooks } from '../upstream/hooks.ts';
-import type { Overview } from './overview.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Transport } from '../upstream/transport.ts';
+import type { Overview } from './overview.ts';
 
-/** What a runtime gives for reads and writes. */
-export interface GatewayDeps {
+/** What a runtime gives for requests, reads and writes. */
+export interface GatewayDeps extends RequestTools {
   readonly config: Config;
   /** The upstream's operations. */
   readonly table: Table;
@@ -20,7 +21,6 @@ export interface GatewayDeps {
   readonly upstream: URL;
   readonly transport: Transport;
   readonly store: Store;
-  readonly clock: Clock;
   /** From 0 to 1: spreads what many would do at once. */
   readonly random: () => number;
   readonly digest: Digest;

@@ -1,87 +1,84 @@
-import type { Reader, Reading } from '../cache/reader.ts';
-import { ReadThrough } from '../cache/read-through.ts';
-import { whenDone, type MaybePromise } from '../core/runtime.ts';
+import { Cache, type Part, type ReadResult } from '../cache/read.ts';
+import type { ClientRequest } from '../core/request.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
-import type { AccountId } from '../store/port.ts';
+import { type AccountId, addressOwner, type Snapshot } from '../store/port.ts';
+import { UpstreamCall } from '../upstream/call.ts';
+import { UpstreamClient } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
-import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
+import { type Read, ReadRows } from '../upstream/read.ts';
+import { Admission, endSession, type Reads } from './admission.ts';
 import type { GatewayDeps } from './deps.ts';
-import { type Outcome, outcomeOf } from './outcome.ts';
-import { AcceptedAccounts, isCounted, rateLimit, readers, type Reads } from './who.ts';
-import { accountSessions, endSession, sessionOver } from './sessions.ts';
+import { AccountSessions } from './sessions.ts';
 import { Waiting } from './waiting.ts';
-import { write, type Written } from './write.ts';
-import { upstreamClient } from '../upstream/client.ts';
-import { Via } from '../upstream/via.ts';
-
-export type Gateway = ReturnType<typeof createGateway>;
+import { Writes } from './write.ts';
 
 /** The one way to upstream data: every route, section and batch item comes through here. */
-export function createGateway(deps: GatewayDeps) {
-  const { config, store } = deps;
-  const accepted = new AcceptedAccounts(store);
-  const via = new Via(deps.digest.gatewayId);
-  const { policyOf, requestTimeoutMs: timeoutMs, upstreamTimeoutMs: attemptTimeoutMs } = config;
-  const exchange = upstreamClient({ ...deps, via, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
-  const calls = new UpstreamCalls({
-    ...deps,
-    exchange,
-    onOutcome(call, outcome) {
-      accepted.learn(call, outcome);
-      endSession(store, call, outcome.error); // of the request that the call is made for, also in the background
-    },
-  });
-  const cache = new ReadThrough({ ...deps, calls, timeoutMs, check: checkInput, policyOf });
-  const limit = rateLimit(deps, config.rateLimitPerMinute);
-  const readerOf = readers(deps, accepted);
-  const waiting = new Waiting(deps);
-  const writeTools = { ...deps, calls, limit, accepted, waiting };
+export class Gateway {
+  readonly deps: GatewayDeps;
+  readonly rows: ReadRows;
+  readonly waiting: Waiting;
+  readonly sessions: AccountSessions;
+  readonly writes: Writes;
+  readonly #admission: Admission;
+  readonly #cache: Cache;
+
+  constructor(deps: GatewayDeps) {
+    const { config, store, table } = deps;
+    this.deps = deps;
+    this.rows = new ReadRows(table, config);
+    this.waiting = new Waiting(deps);
+    const admission = (this.#admission = new Admission(deps));
+    const calls = new UpstreamCalls({
+      ...deps,
+      client: new UpstreamClient(deps, admission.via),
+      onOutcome(call, outcome) {
+        admission.accepted.learn(call, outcome);
+        endSession(store, call.request, call.account, outcome.error); // also of what goes on in the background
+      },
+    });
+    this.#cache = new Cache({
+      ...deps,
+      timeoutMs: config.requestTimeoutMs,
+      isCircuitOpen: () => calls.isCircuitOpen,
+      check: (read) => checkInput(read.operation, read),
+      call(read, request, how) {
+        const { account, owner = addressOwner(request.address) } = request;
+        return calls.make(new UpstreamCall(request, read, { account, owner, ...how }));
+      },
+    });
+    this.sessions = new AccountSessions(admission, this.rows, (read, request, snapshot, part) =>
+      this.read(read, request, snapshot, part),
+    );
+    this.writes = new Writes(admission, calls, this.waiting);
+  }
+
+  /**
+   * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes are this
+   * process's.
+   * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
+   */
+  admit(request: ClientRequest, reads?: Reads): MaybePromise<Snapshot> {
+    return this.#admission.admit(request, reads);
+  }
+
+  /** The account of the request's credential. @throws GatewayError `unauthenticated` */
+  accountOf(request: ClientRequest): MaybePromise<AccountId> {
+    return this.#admission.accountOf(request);
+  }
+
+  /** The answer from a fresh copy, without waiting; undefined if there is none, or the request wants none. */
+  fresh(read: Read, request: ClientRequest, snapshot: Snapshot): ReadResult | undefined {
+    return this.#cache.fresh(read, request, snapshot);
+  }
+
   /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
-  const read = async (one: Read, reader: Reader, leg?: string): Promise<Reading> => {
+  async read(read: Read, request: ClientRequest, snapshot: Snapshot, part?: Part): Promise<ReadResult> {
     try {
-      return await cache.read(one, reader, leg);
+      return await this.#cache.read(read, request, snapshot, part);
     } catch (error) {
-      endSession(store, reader, error); // the call may be another request's, of another session
+      endSession(this.deps.store, request, request.account, error); // the call may be another request's, of another session
       throw error;
     }
-  };
-  const reader = (context: RequestContext, reads: Reads): MaybePromise<Reader> => {
-    const { session } = context;
-    const window = isCounted(context) ? undefined : limit.account;
-    return whenDone(readerOf(context, reads, { window, session }), (counted) => {
-      limit.apply(context, limit.account, counted.snapshot.use);
-      if (counted.snapshot.session?.isOver) throw sessionOver();
-      return counted;
-    });
-  };
-  return {
-    /**
-     * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes
-     * are this process's.
-     * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
-     */
-    reader(context: RequestContext, reads: Reads = []): MaybePromise<Reader> {
-      via.assertNew(context.via);
-      return reader(context, reads);
-    },
-    read,
-    /** @throws GatewayError `unauthenticated` */
-    async accountOf(context: RequestContext): Promise<AccountId> {
-      return (context.account ??= await deps.digest.account(context.credential));
-    },
-    waiting,
-    sessions: accountSessions(deps, { limit, readerOf, read, via }),
-    /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
-    async write(
-      operation: Operation,
-      input: () => Promise<OperationInput>,
-      context: RequestContext,
-      key = context.idempotencyKey,
-    ): Promise<Written> {
-      via.assertNew(context.via);
-      return write(writeTools, { operation, input, context, key });
-    },
-    outcome: (context: RequestContext, key: string): Promise<Outcome> => outcomeOf(writeTools, context, key),
-  };
+  }
 }

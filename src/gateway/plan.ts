@@ -1,24 +1,23 @@
 import type { core } from 'zod/mini';
 import type { ErrorItem, GatewayError } from '../core/errors.ts';
-import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
+import { cut, isPlainObject, itemsOf, memberOf } from '../core/json.ts';
 import type { Entry } from '../store/port.ts';
-import type { CopyOf, Read } from '../upstream/call.ts';
 import { invalid } from '../upstream/input.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
+import type { Read, ReadRow, ReadRows } from '../upstream/read.ts';
+import type { CopyOf } from './admission.ts';
 import { COMPUTED, type From, isFromPath, linkOf, type Overview, parameterOf } from './overview.ts';
 
-/** A section as it is read. Where its id comes from another section, the input has none yet. */
-export interface SectionRead extends Read {
+/** A section as it is read. */
+export interface SectionRead {
   readonly name: string;
   readonly required: boolean;
+  readonly row: ReadRow;
+  readonly query: string;
+  /** Undefined where its id comes from another section. */
+  readonly read: Read | undefined;
   readonly dependsOn: DependsOn | undefined;
 }
-
-/** The read of a section whose id is known by now. */
-export const itemRead = ({ operation, input: { query } }: SectionRead, id: string): Read => ({
-  operation,
-  input: { id, query },
-});
 
 /** How a section follows from another one. A copy never changes, so each is searched once. */
 export class DependsOn {
@@ -31,9 +30,9 @@ export class DependsOn {
   readonly #ids = new WeakMap<Entry, string | undefined>();
   readonly #items = new WeakMap<Entry, { readonly id: string; readonly text: string | undefined }>();
 
-  constructor({ section, member, list }: From, { idForm = 'digits' }: Operation) {
+  constructor({ section, member, list }: From, { idForm = 'digits' }: Operation, rows: ReadRows) {
     this.section = section;
-    this.list = list && { operation: list, input: { query: '' } };
+    this.list = list && rows.of(list).read(undefined, '');
     this.#member = member;
     this.#form = new RegExp(`^${ID_FORMS[idForm]}$`);
   }
@@ -41,7 +40,7 @@ export class DependsOn {
   /** The id that a copy of the section names, as text; undefined if it names none. */
   idIn(base: Entry): string | undefined {
     if (this.#ids.has(base)) return this.#ids.get(base);
-    const id = idAt(base.text, this.#member);
+    const id = idAt(parsed(base.text), this.#member);
     this.#ids.set(base, id);
     return id;
   }
@@ -54,24 +53,36 @@ export class DependsOn {
   itemIn(page: Entry, id: string): string | undefined {
     const searched = this.#items.get(page);
     if (searched?.id === id) return searched.text;
-    const results = memberOf(page.text, 'results');
-    const items = results ? itemsOf(page.text, results.start).map((span) => cut(page.text, span)) : [];
-    const text = items.find((item) => idAt(item, 'id') === id);
+    const value = parsed(page.text);
+    const results = isPlainObject(value) ? value['results'] : undefined;
+    const at = Array.isArray(results) ? results.findIndex((item) => idAt(item, 'id') === id) : -1;
+    const text = at < 0 ? undefined : resultAt(page.text, at);
     this.#items.set(page, { id, text });
     return text;
   }
 }
 
-/** An integer as it is written: `7e0` is none. */
-const DIGITS = /^\d+$/;
+/** Where a number is long, or has an exponent, numbers are texts as the upstream wrote them: `7e0` is no id. */
+function parsed(text: string): unknown {
+  return /\d(?:[eE]|\d{15})/.test(text) ? JSON.parse(text, asWritten) : JSON.parse(text);
+}
 
-/** The id that a member says, as text: it may be beyond 2^53. Undefined where it is null or missing, empty where it is no id. */
-function idAt(text: string, member: string): string | undefined {
-  const span = memberOf(text, member);
-  const literal = span ? cut(text, span) : 'null';
-  if (literal === 'null') return undefined;
-  if (literal.startsWith('"')) return stringAt(literal);
-  return DIGITS.test(literal) ? literal : '';
+const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}) =>
+  typeof value === 'number' ? source : value;
+
+/** The item as the upstream wrote it. */
+function resultAt(page: string, at: number): string | undefined {
+  const results = memberOf(page, 'results');
+  const item = results && itemsOf(page, results.start)[at];
+  return item && cut(page, item);
+}
+
+/** The id that a member says, as text. Undefined where it is null or missing, empty where it is no id. */
+function idAt(value: unknown, member: string): string | undefined {
+  const id = isPlainObject(value) && Object.hasOwn(value, member) ? value[member] : null;
+  if (id === null) return undefined;
+  if (typeof id === 'string') return id;
+  return typeof id === 'number' && Number.isSafeInteger(id) ? String(id) : '';
 }
 
 /** How many items a page is to have, as text, by the name of its section. */
@@ -110,19 +121,19 @@ export interface Plan {
 
 const textOf = (value: unknown, fromPath: string) => (isFromPath(value) ? fromPath : String(value));
 
-export function planOf(overview: Overview): Plan {
+export function planOf(overview: Overview, rows: ReadRows): Plan {
   const sections = Object.entries(overview.sections).map(([name, section]) => {
     const link = linkOf(section);
-    return { name, section, dependsOn: link && new DependsOn(link, section.read) };
+    return { name, section, row: rows.of(section.read), dependsOn: link && new DependsOn(link, section.read, rows) };
   });
   const readsFor = (text = '', sizes?: PageSizes) =>
-    sections.map(({ name, section: { read: operation, id, query = {}, required = false }, dependsOn }): SectionRead => {
+    sections.map(({ name, section: { id, query: own = {}, required = false }, row, dependsOn }): SectionRead => {
       const size = sizes?.get(name);
-      const sized = size === undefined ? query : { ...query, [PAGE_SIZE]: size };
+      const sized = size === undefined ? own : { ...own, [PAGE_SIZE]: size };
       const pairs = Object.entries(sized).map(([key, value]) => [key, textOf(value, text)]);
-      const isKnown = id !== undefined && !dependsOn;
-      const input = { query: new URLSearchParams(pairs).toString(), ...(isKnown && { id: textOf(id, text) }) };
-      return { name, required, operation, input, dependsOn };
+      const query = new URLSearchParams(pairs).toString();
+      const read = dependsOn ? undefined : row.read(id === undefined ? undefined : textOf(id, text), query);
+      return { name, required, row, query, read, dependsOn };
     });
   const choices = choicesOf(overview);
   const wanted = sectionNames(overview);
@@ -155,15 +166,15 @@ function neededReads(wanted: readonly string[], reads: readonly SectionRead[]): 
 export const readsOf = (reads: readonly SectionRead[], copyOf: CopyOf): Read[] =>
   reads.flatMap((read) => {
     const { dependsOn } = read;
-    if (!dependsOn) return read;
-    const base = reads.find(({ name }) => name === dependsOn.section);
+    if (!dependsOn) return read.read ?? [];
+    const base = reads.find(({ name }) => name === dependsOn.section)?.read;
     const copy = base && copyOf(base);
     const id = copy && dependsOn.idIn(copy);
     if (copy !== undefined && id === undefined) return [];
     const { list } = dependsOn;
     const page = list && copyOf(list);
     const isInList = list && (id === undefined || page === undefined || dependsOn.itemIn(page, id) !== undefined);
-    const item = id === undefined || isInList ? [] : [itemRead(read, id)];
+    const item = id === undefined || isInList ? [] : [read.row.read(id, read.query)];
     return list ? [list, ...item] : item;
   });
 

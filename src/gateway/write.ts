@@ -1,255 +1,295 @@
-import { invalidatedBy } from '../cache/keys.ts';
 import { Abortable } from '../core/abortable.ts';
 import { canonical } from '../core/canonical.ts';
 import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
-import { logFault } from '../core/logger.ts';
 import { isJson } from '../core/json.ts';
+import { logFault } from '../core/logger.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
+import type { ClientRequest, Quota } from '../core/request.ts';
 import { stopwatch } from '../core/runtime.ts';
-import { during } from '../core/timeline.ts';
+import type { UpstreamCalls } from '../resilience/call.ts';
 import {
+  type AccountId,
   addressOwner,
   type Begun,
   type NewWrite,
+  type OpenState,
+  type Owner,
   type WriteAnswer,
   type WriteEnd,
   type WriteRecord,
 } from '../store/port.ts';
-import type { UpstreamCalls } from '../resilience/call.ts';
-import type { OperationInput, RequestContext } from '../upstream/call.ts';
+import { type Asked, UpstreamCall } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { GatewayDeps } from './deps.ts';
-import { type AcceptedAccounts, isCounted, type RateLimit } from './who.ts';
-import { sessionOver } from './sessions.ts';
+import { invalidatedBy } from '../upstream/read.ts';
+import { type Admission, isCounted, sessionOver } from './admission.ts';
 import type { Waiting } from './waiting.ts';
 
-export interface WriteTools extends GatewayDeps {
-  readonly calls: UpstreamCalls;
-  readonly limit: RateLimit;
-  readonly accepted: AcceptedAccounts;
-  readonly waiting: Waiting;
-}
-
-/** A request that is about a write. */
-interface Asked {
-  readonly operation: Pick<Operation, 'credential'>;
-  readonly context: RequestContext;
+/** Who writes. The request is counted together with its write. */
+interface Writer {
+  readonly request: ClientRequest;
   /** Idempotency key. */
   readonly key: string | undefined;
+  /** Undefined for what takes no credential. */
+  readonly account: AccountId | undefined;
+  /** The account, or the hash of the client's address. */
+  readonly storedAs: AccountId;
+  readonly quota: Quota | undefined;
 }
-
-/** What a client asks for. */
-interface WriteRequest extends Asked {
-  readonly operation: Operation;
-  readonly input: () => Promise<OperationInput>;
-}
-
-/** Who writes. The request is counted together with its write. */
-export type Writer = Awaited<ReturnType<typeof writerOf>>;
 
 /** A write that has been checked and may be sent. */
-type Ready = Awaited<ReturnType<typeof readied>>;
+interface Write extends Writer {
+  readonly asked: Asked;
+  readonly owner: Owner;
+  readonly stored: NewWrite;
+  /** Whether the store has to know of it before it is sent. */
+  readonly isStored: boolean;
+  /** Whether the time of its request is over, also where the process was stopped meanwhile. */
+  readonly isLate: () => boolean;
+}
 
-/** What the upstream answered. */
-type Sent = Pick<WriteAnswer, 'status' | 'text'>;
+/** What a client asks of a write, once its body has been read. */
+type Input = Omit<Asked, 'operation'>;
 
-export interface Written extends Sent {
+export interface Written {
+  readonly status: number;
+  readonly text: string | null;
   /** The answer to an earlier request with the same key. */
   readonly replayed: boolean;
 }
 
-/**
- * Anything but a GET: counted and stored in one round trip, then sent at most once. Goes on in the background if the
- * client leaves, so that the outcome of a write that was sent is recorded.
- * @throws GatewayError
- */
-export async function write(tools: WriteTools, asked: WriteRequest): Promise<Written> {
-  const writer = await writerOf(tools, asked);
-  let ready: Ready | undefined;
-  try {
-    ready = await readied(tools, asked, writer);
-  } finally {
-    if (!ready?.isStored) await count(tools, writer); // refused requests count too
-  }
-  const written = carryOut(tools, ready);
-  asked.context.waitUntil(written.catch(() => undefined));
-  return written;
-}
-
-export async function writerOf({ digest, limit, accepted }: WriteTools, { operation, context, key }: Asked) {
-  // What takes no credential is stored by the client's address.
-  const takesNone = operation.credential === 'none';
-  const account = takesNone ? undefined : (context.account ??= await digest.account(context.credential));
-  // Credentials contain no space, so the hash of an address never equals that of a credential.
-  const storedAs = account ?? (await digest.account(addressOwner(context.address)));
-  const owner = (context.owner = accepted.ownerOf(account, context));
-  const counting = isCounted(context) ? undefined : limit.account;
-  const quota = account === undefined ? limit.address : counting;
-  return { context, key, account, storedAs, owner, quota };
-}
-
-/** @throws GatewayError `rate_limited` */
-async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
-  const { storedAs: account, quota: window, context } = writer;
-  if (!window) return;
-  const asked = store.snapshot({ account, window, waitUntil: context.waitUntil });
-  const { use } = asked instanceof Promise ? await during(clock, { context }, 'store', asked) : asked;
-  limit.apply(context, window, use);
-}
-
-async function readied(tools: WriteTools, { operation, input: readInput, context }: WriteRequest, earlier: Writer) {
-  const leftMs = context.endsAt - tools.clock.now();
-  const passed = stopwatch(tools.clock);
-  const isLate = () => passed() >= leftMs;
-  const input = await readInput();
-  // The account may have been accepted while the body came.
-  const writer = { ...earlier, owner: tools.accepted.ownerOf(earlier.account, context) };
-  checkInput(operation, input);
-  context.abortable.throwIfAborted();
-  const newWrite = await newWriteOf(tools, operation, input, writer);
-  // With a key, the write may be a repetition, which gets its answer even while no call is let through.
-  if (newWrite.key === undefined) tools.calls.assertAllowed(writer);
-  const isStored = needsStore(newWrite); // before it is sent
-  return { ...writer, operation, input, newWrite, isStored, isLate };
-}
+/** What became of an idempotency key. */
+export type KeyOutcome =
+  | { readonly state: OpenState }
+  | { readonly state: 'done'; readonly status: number; readonly at: string };
 
 const KEY_MS = 24 * 60 * 60 * 1000;
 /** How long the upstream may still carry out a write that got no answer. */
 const LATE_MS = 60_000;
 
-async function newWriteOf(
-  { clock, digest, table }: GatewayDeps,
-  operation: Operation,
-  input: OperationInput,
-  { account, storedAs, quota, context, key }: Writer,
-): Promise<NewWrite> {
-  const { endsAt, waitUntil } = context;
-  const isPurchase = operation.exclusive === true;
-  const isCompared = key !== undefined || isPurchase;
-  const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
-  return {
-    account: storedAs,
-    window: quota,
-    tags: account === undefined ? [] : invalidatedBy(operation, input),
-    hasCopies: account !== undefined && table.invalidatesCached(operation),
-    nonce: crypto.randomUUID(),
-    now: clock.now(),
-    endsAt,
-    until: endsAt + LATE_MS,
-    key,
-    keyMs: KEY_MS,
-    fingerprint: isCompared ? await digest.body(asked()) : '',
-    isPurchase,
-    session: account === undefined ? undefined : context.session,
-    waitUntil,
-  };
+/** Anything but a GET: counted and stored in one round trip, then sent at most once, never through the cache. */
+export class Writes {
+  readonly #admission: Admission;
+  readonly #calls: UpstreamCalls;
+  readonly #waiting: Waiting;
+
+  constructor(admission: Admission, calls: UpstreamCalls, waiting: Waiting) {
+    this.#admission = admission;
+    this.#calls = calls;
+    this.#waiting = waiting;
+  }
+
+  /**
+   * Goes on in the background if the client leaves, so that the outcome of a write that was sent is recorded.
+   * @throws GatewayError, also what `input` throws
+   */
+  async write(
+    request: ClientRequest,
+    operation: Operation,
+    input: () => Promise<Input>,
+    key = request.idempotencyKey,
+  ): Promise<Written> {
+    this.#admission.assertNew(request);
+    const writer = await this.#writerOf(request, key, operation.credential === 'none');
+    let write: Write | undefined;
+    try {
+      write = await this.#checked(writer, operation, input);
+    } finally {
+      if (!write?.isStored) await this.#count(writer); // refused requests count too
+    }
+    const written = this.#carryOut(write);
+    request.waitUntil(written.catch(() => undefined));
+    return written;
+  }
+
+  /**
+   * What became of an idempotency key of the account. The request is counted; nothing is sent.
+   * @throws GatewayError `outcome_not_found`, see `#recordIn`
+   */
+  async outcomeOf(request: ClientRequest, key: string): Promise<KeyOutcome> {
+    const writer = await this.#writerOf(request, key, false);
+    const { storedAs: account, quota: window } = writer;
+    const { session, waitUntil } = request;
+    const question = { account, window, key, session, waitUntil };
+    const record = await this.#recordIn(writer, this.#admission.deps.store.outcomeOf(question));
+    if (!record) throw GatewayError.of('outcome_not_found', { fault: 'not_sent' });
+    if (typeof record.outcome === 'string') return { state: record.outcome };
+    const { status, at } = record.outcome;
+    return { state: 'done', status, at: new Date(at).toISOString() };
+  }
+
+  async #writerOf(request: ClientRequest, key: string | undefined, takesNone: boolean): Promise<Writer> {
+    const { limit, deps } = this.#admission;
+    const account = takesNone ? undefined : await this.#admission.accountOf(request);
+    // Credentials contain no space, so the hash of an address never equals that of a credential.
+    const storedAs = account ?? (await deps.digest.account(addressOwner(request.address)));
+    request.owner = this.#admission.accepted.ownerOf(account, request);
+    const counting = isCounted(request) ? undefined : limit.account;
+    return { request, key, account, storedAs, quota: account === undefined ? limit.address : counting };
+  }
+
+  /** @throws GatewayError `rate_limited` */
+  async #count({ storedAs: account, quota: window, request }: Writer): Promise<void> {
+    if (!window) return;
+    const { store } = this.#admission.deps;
+    const asked = store.snapshot({ account, window, waitUntil: request.waitUntil });
+    const { use } = asked instanceof Promise ? await request.during('store', asked) : asked;
+    this.#admission.limit.apply(request, window, use);
+  }
+
+  async #checked(writer: Writer, operation: Operation, input: () => Promise<Input>): Promise<Write> {
+    const { clock } = this.#admission.deps;
+    const { request, account, key } = writer;
+    const leftMs = request.endsAt - clock.now();
+    const passed = stopwatch(clock);
+    const asked: Asked = { operation, ...(await input()) };
+    // The account may have been accepted while the body came.
+    const owner = (request.owner = this.#admission.accepted.ownerOf(account, request));
+    checkInput(operation, asked);
+    request.abortable.throwIfAborted();
+    const stored = await this.#newWriteOf(writer, asked);
+    // With a key, the write may be a repetition, which gets its answer even while no call is let through.
+    if (key === undefined) this.#calls.assertAllowed({ account, owner });
+    const isStored = stored.hasCopies || stored.isPurchase || key !== undefined || stored.session !== undefined;
+    return { ...writer, asked, owner, stored, isStored, isLate: () => passed() >= leftMs };
+  }
+
+  async #newWriteOf({ request, account, storedAs, quota, key }: Writer, asked: Asked): Promise<NewWrite> {
+    const { clock, digest, table } = this.#admission.deps;
+    const { endsAt, waitUntil } = request;
+    const { operation, id = '', query } = asked;
+    const isPurchase = operation.exclusive === true;
+    const isCompared = key !== undefined || isPurchase;
+    return {
+      account: storedAs,
+      window: quota,
+      tags: account === undefined ? [] : invalidatedBy(operation, id),
+      hasCopies: account !== undefined && table.invalidatesCached(operation),
+      nonce: crypto.randomUUID(),
+      now: clock.now(),
+      endsAt,
+      until: endsAt + LATE_MS,
+      key,
+      keyMs: KEY_MS,
+      fingerprint: isCompared ? await digest.body([operation.id, id, query, comparedBody(asked)].join(' ')) : '',
+      isPurchase,
+      session: account === undefined ? undefined : request.session,
+      waitUntil,
+    };
+  }
+
+  async #carryOut(write: Write): Promise<Written> {
+    const replayed = write.isStored ? await this.#begin(write) : undefined;
+    if (replayed) return replayed;
+    try {
+      const { status, text } = await this.#send(write);
+      await this.#end(write, { status, text, at: this.#admission.deps.clock.wall() });
+      return { status, text, replayed: false };
+    } catch (error) {
+      const how = endOf(error);
+      await this.#end(write, how);
+      if (how !== 'unknown') throw error;
+      this.#tellOperator(write);
+      throw ofUnknownOutcome(error);
+    }
+  }
+
+  /**
+   * Stores the write. Returns the answer that an earlier request with its key got.
+   * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`; see `#recordIn`
+   */
+  async #begin(write: Write): Promise<Written | undefined> {
+    const { store, metrics } = this.#admission.deps;
+    const record = await this.#recordIn(write, store.beginWrite(write.stored));
+    if (!record) return undefined;
+    const { outcome, fingerprint } = record;
+    const refuse = (
+      code: ErrorCode,
+      as: IdempotencyOutcome,
+      more: Pick<GatewayError['particulars'], 'retryAfter' | 'outcome'> = {},
+    ) => {
+      metrics.idempotency(as);
+      return GatewayError.of(code, { fault: 'not_sent', ...more });
+    };
+    // A record that cannot be opened has no fingerprint.
+    if (fingerprint !== '' && fingerprint !== write.stored.fingerprint)
+      throw refuse('idempotency_key_reused', 'key_reused');
+    if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', { retryAfter: 1 });
+    if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown', { outcome: 'unknown' });
+    metrics.idempotency('replayed');
+    return { ...outcome, replayed: true };
+  }
+
+  /**
+   * The record that the store has of a key, or of an equal purchase, where there is one.
+   * @throws GatewayError `rate_limited`, `store_unavailable`, `unauthenticated`
+   */
+  async #recordIn(writer: Writer, asked: Promise<Begun>): Promise<WriteRecord | undefined> {
+    const { limit } = this.#admission;
+    const { request, quota, account } = writer;
+    const begun = await request.during('store', asked);
+    const { use, record, isLimited, isRevoked, refusal } = begun;
+    limit.note(request, quota, use);
+    if (!(refusal || isRevoked || record || isLimited)) return undefined;
+    limit.apply(request, quota, use);
+    if (refusal) throw refusal;
+    if (isRevoked) throw sessionOver();
+    if (record) return record;
+    this.#calls.assertAllowed({ account, owner: request.owner ?? '' });
+    throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
+  }
+
+  /** A client that leaves cancels the write only until it is sent. */
+  async #send({ request, asked, account, owner, key, isLate }: Write): Promise<Pick<Written, 'status' | 'text'>> {
+    let isSent = false;
+    const abortable = new Abortable();
+    const stay = request.abortable.onAbort((reason) => {
+      if (!isSent) abortable.abort(reason);
+    });
+    const beforeSend = () => {
+      request.abortable.throwIfAborted();
+      isSent = true;
+    };
+    const beforeFirstByte = () => {
+      if (isLate()) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
+    };
+    const { endsAt } = request;
+    const particulars = { account, owner, abortable, endsAt, key, beforeSend, beforeFirstByte };
+    try {
+      return await this.#calls.make(new UpstreamCall(request, asked, particulars));
+    } catch (error) {
+      if (isSent || error instanceof ClientLeft) throw error;
+      if (error instanceof GatewayError) throw error.with({ fault: 'not_sent' });
+      logFault(this.#admission.deps.logger, request, error);
+      throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
+    } finally {
+      stay();
+    }
+  }
+
+  /** Counts the end, reports it to the store, and wakes who waits for a change. */
+  async #end({ request, stored, isStored, account }: Write, how: WriteEnd): Promise<void> {
+    const { store, metrics } = this.#admission.deps;
+    const told = (ending: Promise<void>) => request.during('store', ending);
+    const counted = how === 'unknown' ? 'unknown' : 'released';
+    if (stored.key !== undefined || stored.isPurchase)
+      metrics.idempotency(typeof how === 'object' ? 'answered' : counted);
+    if (isStored) await told(store.endWrite(stored, how));
+    else if (account !== undefined && how !== 'not_sent') await told(store.endUnannounced(stored, how));
+    if (account !== undefined) this.#waiting.wake(account);
+  }
+
+  /** The operator may ask the upstream what has become of it. */
+  #tellOperator({ request: { requestId }, asked, account, key }: Write): void {
+    const { recorder, clock } = this.#admission.deps;
+    const operation = asked.operation.id;
+    recorder?.unknown({ requestId, operation, account, hasKey: key !== undefined, at: clock.now() });
+  }
 }
 
 /** The body in canonical form. One that the operation does not take may be no JSON: then as it came. */
-function comparedBody({ notCompared }: Operation, { body, unsent = '' }: OperationInput): string {
+function comparedBody({ operation: { notCompared }, body, unsent = '' }: Asked): string {
   return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared) : unsent;
-}
-
-/** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
-const needsStore = ({ hasCopies, isPurchase, key, session }: NewWrite): boolean =>
-  hasCopies || isPurchase || key !== undefined || session !== undefined;
-
-async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
-  const replay = ready.isStored ? await begin(tools, ready) : undefined;
-  if (replay) return replay;
-  try {
-    const { status, text } = await send(tools, ready);
-    await end(tools, ready, { status, text, at: tools.clock.wall() });
-    return { status, text, replayed: false };
-  } catch (error) {
-    const how = endOf(error);
-    await end(tools, ready, how);
-    if (how === 'unknown') remember(tools, ready);
-    throw how === 'unknown' ? ofUnknownOutcome(error) : error;
-  }
-}
-
-/**
- * Stores the write. Returns the answer that an earlier request with its key got.
- * @throws GatewayError see `recordIn` and `again`
- */
-async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefined> {
-  const record = await recordIn(tools, ready, tools.store.beginWrite(ready.newWrite));
-  return record && again(tools, record, ready.newWrite);
-}
-
-/**
- * The record that the store has of a key, or of an equal purchase, where there is one.
- * @throws GatewayError `rate_limited`, `store_unavailable`, `unauthenticated`
- */
-export async function recordIn(
-  tools: WriteTools,
-  writer: Writer,
-  asked: Promise<Begun>,
-): Promise<WriteRecord | undefined> {
-  const { context, quota } = writer;
-  const { use, record, isLimited, isRevoked, refusal } = await during(tools.clock, writer, 'store', asked);
-  tools.limit.note(context, quota, use);
-  const isBegun = !(refusal || isRevoked || record || isLimited);
-  if (isBegun) return undefined;
-  tools.limit.apply(context, quota, use);
-  if (refusal) throw refusal;
-  if (isRevoked) throw sessionOver();
-  if (record) return record;
-  tools.calls.assertAllowed(writer);
-  throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
-}
-
-/**
- * The answer that the store has a record of, of the key or of an equal purchase.
- * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
- */
-function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: NewWrite): Written {
-  const { outcome } = record;
-  const refuse = (
-    code: ErrorCode,
-    as: IdempotencyOutcome,
-    more: Pick<GatewayError['particulars'], 'retryAfter' | 'outcome'> = {},
-  ) => {
-    metrics.idempotency(as);
-    return GatewayError.of(code, { fault: 'not_sent', ...more });
-  };
-  // One that cannot be opened has none.
-  if (record.fingerprint !== '' && record.fingerprint !== fingerprint)
-    throw refuse('idempotency_key_reused', 'key_reused');
-  if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', { retryAfter: 1 });
-  if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown', { outcome: 'unknown' });
-  metrics.idempotency('replayed');
-  return { ...outcome, replayed: true };
-}
-
-/** A client that leaves cancels the write only until it is sent. */
-async function send({ calls, logger }: WriteTools, ready: Ready): Promise<Sent> {
-  const { context, key, isLate, account, owner, operation, input } = ready;
-  let isSent = false;
-  const abortable = new Abortable();
-  const stay = context.abortable.onAbort((reason) => {
-    if (!isSent) abortable.abort(reason);
-  });
-  const beforeSend = () => {
-    context.abortable.throwIfAborted();
-    isSent = true;
-  };
-  const beforeFirstByte = () => {
-    if (isLate()) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
-  };
-  const hooks = { beforeSend, beforeFirstByte, abortable, endsAt: context.endsAt, key };
-  try {
-    return await calls.make({ context, account, owner, operation, input, ...hooks });
-  } catch (error) {
-    if (isSent || error instanceof ClientLeft) throw error;
-    if (error instanceof GatewayError) throw error.with({ fault: 'not_sent' });
-    logFault(logger, context, error);
-    throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
-  } finally {
-    stay();
-  }
 }
 
 /**
@@ -268,25 +308,6 @@ function endOf(error: unknown): Exclude<WriteEnd, WriteAnswer> {
   if (error.isUnsent) return 'not_sent';
   if (error.status === 401 || error.status === 403) return 'credential_refused';
   return error.status < 500 || error.code === 'loop_detected' ? 'refused' : 'unknown';
-}
-
-/** Counts the end, reports it to the store, and wakes who waits for a change. */
-async function end(tools: WriteTools, ready: Ready, how: WriteEnd): Promise<void> {
-  const { store, clock, metrics, waiting } = tools;
-  const { newWrite, isStored, account } = ready;
-  const told = (ending: Promise<void>) => during(clock, ready, 'store', ending);
-  const counted = how === 'unknown' ? 'unknown' : 'released';
-  if (newWrite.key !== undefined || newWrite.isPurchase)
-    metrics.idempotency(typeof how === 'object' ? 'answered' : counted);
-  if (isStored) await told(store.endWrite(newWrite, how));
-  else if (account !== undefined && how !== 'not_sent') await told(store.endUnannounced(newWrite, how));
-  if (account !== undefined) waiting.wake(account);
-}
-
-/** For the operator, who may ask the upstream what has become of it. */
-function remember({ recorder, clock }: WriteTools, { context, operation, account, key }: Ready): void {
-  const { requestId } = context;
-  recorder?.unknown({ requestId, operation: operation.id, account, hasKey: key !== undefined, at: clock.now() });
 }
 
 /** A fault of ours is its cause, which is logged where it is answered. */

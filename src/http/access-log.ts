@@ -1,16 +1,16 @@
 import type { StatusClass } from '../core/metrics.ts';
 import { whenDone } from '../core/runtime.ts';
 import { legsOf, ownMsOf, waitsIn } from '../core/timeline.ts';
-import type { ClientRequest, RequestTools } from './request.ts';
+import type { HonoRequest, HttpDeps } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 export const CLIENT_LEFT = 499;
 
 /** The code of a request whose connection is gone: its client has left, or the process ends and did not wait longer. */
-export const leftCode = ({ tools }: ClientRequest): string => (tools.isCuttingOff?.() ? 'cut_off' : 'client_left');
+export const leftCode = ({ tools }: HonoRequest): string => (tools.isCuttingOff?.() ? 'cut_off' : 'client_left');
 
 /** Ends a request, or lets its stream end it: what it holds is given back, it gets its line in the log, and is counted. */
-export function endRequest(request: ClientRequest, status: number): void {
+export function endRequest(request: HonoRequest, status: number): void {
   if (request.isStream && !request.isEnded) {
     request.onEnd = () => record(request, status);
     return;
@@ -19,7 +19,7 @@ export function endRequest(request: ClientRequest, status: number): void {
   record(request, status);
 }
 
-function record(request: ClientRequest, status: number): void {
+function record(request: HonoRequest, status: number): void {
   const { route, cache, begunAt, phases, tools } = request;
   if (route.isProbe && !isClientsFault(status)) return;
   const { clock, digest, metrics, recorder } = tools;
@@ -49,7 +49,7 @@ interface Ended {
   readonly client: string;
 }
 
-function log(request: ClientRequest, { status, endedAt, client }: Ended): void {
+function log(request: HonoRequest, { status, endedAt, client }: Ended): void {
   const { requestId, trace, method, route, account, cache, upstreamCalls, upstreamMs, code, tools } = request;
   const { reason, outcome, failed, stale, startedAt, begunAt } = request;
   tools.logger.request({
@@ -75,10 +75,10 @@ function log(request: ClientRequest, { status, endedAt, client }: Ended): void {
 }
 
 /** Whether a request with this status has a line. */
-const isLogged = ({ config: { logRequests }, random }: RequestTools, status: number): boolean =>
+const isLogged = ({ config: { logRequests }, random }: HttpDeps, status: number): boolean =>
   status >= logRequests.from || (logRequests.share > 0 && random() < logRequests.share);
 
-function legFields({ route, phases = [], begunAt: startedAt }: ClientRequest, endedAt: number) {
+function legFields({ route, phases = [], begunAt: startedAt }: HonoRequest, endedAt: number) {
   const legs = legsOf(phases, { name: route.operation ?? route.name, startedAt, endedAt });
   return legs.map(({ name, ms, phases: sums, reason }) => {
     const told = Array.from(sums, ([phase, sum]) => [phase, rounded(sum)] as const).filter(([, sum]) => sum > 0);

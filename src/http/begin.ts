@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import { GatewayError } from '../core/errors.ts';
-import { ClientRequest, type Env, type RequestTools, type RouteFacts } from './request.ts';
+import type { RouteFacts } from '../core/request.ts';
+import { type Env, HonoRequest, type HttpDeps } from './request.ts';
 
 /** Segments of unreserved characters, none of them `.` or `..`: no proxy can read such a path in another way. */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
@@ -10,7 +11,7 @@ const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
  * decoded below where the app is mounted is not ours.
  * @throws GatewayError `unknown_endpoint`
  */
-export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
+export function beginRequest(c: Context<Env>, route: RouteFacts, tools: HttpDeps): HonoRequest {
   const request = beginAt(c, route, tools);
   const { path } = request;
   if (!PLAIN_PATH.test(path) && !PLAIN_PATH.test(path.slice(request.mounted.length)))
@@ -19,9 +20,9 @@ export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestT
 }
 
 /** As `beginRequest`, at a path of the host's, which may be any. */
-export function beginAt(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
+export function beginAt(c: Context<Env>, route: RouteFacts, tools: HttpDeps): HonoRequest {
   c.env ??= {}; // `app.request()` gives none
-  const request = new ClientRequest(c.req, route, tools, c);
+  const request = new HonoRequest(c.req, route, tools, c);
   c.set('porticoRequest', request); // `problem` needs it
   return request;
 }

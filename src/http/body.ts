@@ -1,6 +1,16 @@
 import { bodyLimit } from 'hono/body-limit';
 import { GatewayError } from '../core/errors.ts';
-import type { ClientRequest, RequestTools } from './request.ts';
+import { invalid } from '../upstream/input.ts';
+import type { HonoRequest, HttpDeps } from './request.ts';
+
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** @throws GatewayError `validation_failed` for a key that cannot be one */
+export function checkIdempotencyKey(key: string | undefined): void {
+  if (key === undefined || IDEMPOTENCY_KEY.test(key)) return;
+  const message = 'expected 1 to 255 visible ASCII characters';
+  throw invalid([{ code: 'invalid_format', message, field: 'Idempotency-Key' }]);
+}
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
@@ -9,14 +19,14 @@ const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 const isJsonType = (type: string) =>
   JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
 
-export const hasJsonType = (request: ClientRequest): boolean =>
+export const hasJsonType = (request: HonoRequest): boolean =>
   (request.header('content-encoding') ?? 'identity') === 'identity' && isJsonType(request.header('content-type') ?? '');
 
 /**
  * The JSON text of a request body; undefined when there is none.
  * @throws GatewayError `payload_too_large`, `unsupported_media_type`, `request_timeout`, and `malformed_json` for bytes that are not UTF-8
  */
-export async function jsonTextOf(request: ClientRequest): Promise<string | undefined> {
+export async function jsonTextOf(request: HonoRequest): Promise<string | undefined> {
   const bytes = await inTime(request, () => request.body());
   if (bytes.byteLength === 0) return undefined;
   if (!hasJsonType(request)) throw GatewayError.of('unsupported_media_type');
@@ -31,19 +41,19 @@ export async function jsonTextOf(request: ClientRequest): Promise<string | undef
  * A body that the operation does not take, only to compare requests by: its characters are the bytes.
  * @throws GatewayError `payload_too_large`, `request_timeout`
  */
-export async function unreadTextOf(request: ClientRequest): Promise<string> {
+export async function unreadTextOf(request: HonoRequest): Promise<string> {
   return new TextDecoder('latin1').decode(await inTime(request, () => request.body()));
 }
 
 /** Refuses bodies of more than `maxSize` bytes. Of one that comes in chunks it reads so much. */
-export const limitBody = (maxSize: number): RequestTools['limitBody'] => bodyLimit({ maxSize, onError: tooLarge });
+export const limitBody = (maxSize: number): HttpDeps['limitBody'] => bodyLimit({ maxSize, onError: tooLarge });
 
 const tooLarge = (): never => {
   throw GatewayError.of('payload_too_large');
 };
 
 /** @throws GatewayError `request_timeout`; ClientLeft; what `read` throws */
-async function inTime<T>({ abortable }: ClientRequest, read: () => Promise<T>): Promise<T> {
+async function inTime<T>({ abortable }: HonoRequest, read: () => Promise<T>): Promise<T> {
   const over = Promise.withResolvers<never>();
   const stay = abortable.onAbort(over.reject);
   try {

@@ -1,18 +1,19 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
-import type { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import { valueOf } from '../core/values.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Read } from '../upstream/call.ts';
+import type { Snapshot } from '../store/port.ts';
+import type { Read } from '../upstream/read.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Method, type Operation, type ValueOf } from '../upstream/operation.ts';
-import type { Table } from '../upstream/table.ts';
 import { endRequest } from './access-log.ts';
-import { addFacts, NO_STORE, problem } from './reply.ts';
+import { addFacts, NO_STORE, problem, reply } from './reply.ts';
 import { beginAt } from './begin.ts';
-import type { ClientRequest, Env, RequestTools } from './request.ts';
+import { checkIdempotencyKey } from './body.ts';
+import type { Cors } from './cors.ts';
+import type { HonoRequest, Env, HttpDeps } from './request.ts';
 import type { Sessions } from './session.ts';
 
 type ReadRow = Operation & { readonly at: `GET /${string}` };
@@ -46,11 +47,10 @@ export interface HostEnv {
   Variables: { portico: Calls };
 }
 
-export interface CallTools extends RequestTools {
+export interface CallTools extends HttpDeps {
   readonly gateway: Gateway;
-  readonly table: Table;
   readonly sessions?: Sessions | undefined;
-  readonly cors?: RequestTools['cors'] & { preflight(c: Context<Env>): Response | undefined };
+  readonly cors?: Cors | undefined;
 }
 
 /**
@@ -59,16 +59,16 @@ export interface CallTools extends RequestTools {
  */
 export class Calls {
   readonly #context: Context<Env>;
-  readonly #request: ClientRequest;
+  readonly #request: HonoRequest;
   readonly #tools: CallTools;
   #entered: MaybePromise<void> | undefined;
   /** The first call's question to the store, which counts the request; where it was refused, so are all others. */
-  #counted: Promise<Reader> | undefined;
+  #counted: Promise<Snapshot> | undefined;
   /** Whether something of the account may be in the answer. */
   isUsed = false;
   readonly sessions: Sessions | undefined;
 
-  constructor(c: Context<Env>, request: ClientRequest, tools: CallTools) {
+  constructor(c: Context<Env>, request: HonoRequest, tools: CallTools) {
     this.#context = c;
     this.#request = request;
     this.#tools = tools;
@@ -83,10 +83,13 @@ export class Calls {
     return this.#told(async () => {
       const operation = this.#own(row);
       if (operation.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
-      const read = { operation, input: inputOf(operation, input) };
+      const { gateway } = this.#tools;
+      const { id, query } = inputOf(operation, input);
+      const read = gateway.rows.of(operation).read(id, query);
       await this.#enter();
-      const reader = await this.#readerOf([read]);
-      const { status, entry } = reader.fresh(read) ?? (await this.#tools.gateway.read(read, reader));
+      const snapshot = await this.#admit([read]);
+      const fresh = gateway.fresh(read, this.#request, snapshot);
+      const { status, entry } = fresh ?? (await gateway.read(read, this.#request, snapshot));
       return answerOf<O>(status, entry && withOrigin(entry, this.#request));
     });
   }
@@ -103,9 +106,10 @@ export class Calls {
       if (key !== undefined && typeof key !== 'string') throw new TypeError('`key` is no text');
       const sent = { ...inputOf(operation, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
       await this.#enter();
-      if (operation.credential !== 'none') await (this.#counted ?? this.#readerOf([]));
-      this.#request.checkIdempotencyKey(key);
-      const { status, text } = await this.#tools.gateway.write(operation, async () => sent, this.#request, key);
+      if (operation.credential !== 'none') await (this.#counted ?? this.#admit([]));
+      checkIdempotencyKey(key);
+      const { writes } = this.#tools.gateway;
+      const { status, text } = await writes.write(this.#request, operation, async () => sent, key);
       return answerOf<O>(status, text);
     });
   }
@@ -118,8 +122,8 @@ export class Calls {
   }
 
   /** The first one counts the request; those that come meanwhile wait for it, or they would be counted too. */
-  async #readerOf(reads: readonly Read[]): Promise<Reader> {
-    const ask = async () => this.#tools.gateway.reader(this.#request, reads);
+  async #admit(reads: readonly Read[]): Promise<Snapshot> {
+    const ask = async () => this.#tools.gateway.admit(this.#request, reads);
     if (!this.#counted) return (this.#counted = ask());
     await this.#counted;
     return ask();
@@ -187,13 +191,13 @@ export const callsOf =
         return routePath(host); // of the handler that has come last
       },
     };
-    const outer = c.get('porticoRequest') as ClientRequest | undefined;
+    const outer = c.get('porticoRequest') as HonoRequest | undefined;
     const request = beginAt(c, route, tools);
     const calls = new Calls(c, request, tools);
     host.set('portico', calls);
     try {
-      const preflight = tools.cors?.preflight(c);
-      if (preflight) host.res = preflight;
+      const preflight = tools.cors?.preflight(request);
+      if (preflight) host.res = reply(c, request, preflight);
       else await next();
       // Else it was for one of our own routes, or has become a problem.
       if (isOpen(c, request) && isAnswered(host.error)) host.res = problem(host.error, c) as Response;
@@ -209,11 +213,11 @@ export const callsOf =
 const isAnswered = (error: Error | undefined): error is GatewayError =>
   error instanceof GatewayError && error.isAnswered;
 
-const isOpen = (c: Context<Env>, request: ClientRequest) => c.get('porticoRequest') === request && !request.isEnded;
+const isOpen = (c: Context<Env>, request: HonoRequest) => c.get('porticoRequest') === request && !request.isEnded;
 
 const FAULT = 500;
 
-async function finish(c: Context<HostEnv>, request: ClientRequest, { isUsed, sessions }: Calls): Promise<void> {
+async function finish(c: Context<HostEnv>, request: HonoRequest, { isUsed, sessions }: Calls): Promise<void> {
   // One that streams may ask later.
   const isOfAccount = isUsed || request.header('authorization') !== undefined || request.header('cookie') !== undefined;
   if (isOfAccount && !c.res.headers.has('Cache-Control')) c.header('Cache-Control', NO_STORE['Cache-Control']);

@@ -1,9 +1,8 @@
-import type { Context } from 'hono';
 import type { Config } from '../config.ts';
 import { originOf } from '../core/http-url.ts';
 import { isAllowed } from '../core/address.ts';
-import { reply } from './reply.ts';
-import type { ClientRequest, Env } from './request.ts';
+import type { Answer } from './reply.ts';
+import type { HonoRequest } from './request.ts';
 
 /** Headers that scripts of an allowed origin may read, besides those that browsers always show them. */
 export const EXPOSED =
@@ -38,18 +37,17 @@ export class Cors {
   }
 
   /** Adds what allows the request's origin to read the answer. */
-  add(headers: Record<string, string>, request: ClientRequest): void {
+  add(headers: Record<string, string>, request: HonoRequest): void {
     if (!this.#hasAny) return;
     headers['Vary'] = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
     Object.assign(headers, this.#headersFor(request.header('origin')));
   }
 
   /** Answers a preflight, before anything else. */
-  preflight(c: Context<Env>): Response | undefined {
-    const request = c.get('porticoRequest');
+  preflight(request: HonoRequest): Answer | undefined {
     if (!this.#hasAny || !isPreflight(request)) return undefined;
     const isListed = this.#headersFor(request.header('origin')) !== undefined;
-    return reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null });
+    return { status: 204, headers: isListed ? PREFLIGHT : {}, body: null };
   }
 
   #headersFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {
@@ -60,11 +58,11 @@ export class Cors {
   }
 }
 
-const isPreflight = ({ method, head }: ClientRequest): boolean =>
+const isPreflight = ({ method, head }: HonoRequest): boolean =>
   method === 'OPTIONS' && head.header('access-control-request-method') !== undefined;
 
 /** Whether an origin is the gateway's. Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
-export function isOwn(origin: string, request: ClientRequest, { publicUrl }: Config): boolean {
+export function isOwn(origin: string, request: HonoRequest, { publicUrl }: Config): boolean {
   if (publicUrl !== undefined) return origin === originOf(publicUrl);
   return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(request.hostOrigin);
 }

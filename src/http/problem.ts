@@ -2,10 +2,10 @@ import { type GatewayError, isOwn, type Problem, problemOf } from '../core/error
 import { isPlainObject, parsedJson } from '../core/json.ts';
 import { hookFailed, logFault } from '../core/logger.ts';
 import type { OnProblem, ToldProblem } from '../upstream/hooks.ts';
-import type { ClientRequest } from './request.ts';
+import type { HonoRequest } from './request.ts';
 
 /** The problem that an error is to a client, as the hook `onProblem` has it. `instance`: of an item of a batch, its own path. */
-export function problemFor(request: ClientRequest, error: GatewayError, instance = request.path): Problem {
+export function problemFor(request: HonoRequest, error: GatewayError, instance = request.path): Problem {
   const { mount, requestId, tools } = request;
   tools.metrics.problem(isOwn(error) ? error.code : OF_UPSTREAM);
   const problem = problemOf(error, { instance, mount, requestId });
@@ -20,7 +20,7 @@ export const OF_UPSTREAM = '(upstream)';
 const FAULT = 500;
 
 /** Logs a bug of ours, or of a function that we were given. One in which nothing was sent is a hook's, and has been logged. */
-export function logIfFault({ requestId, trace, tools }: ClientRequest, error: GatewayError): void {
+export function logIfFault({ requestId, trace, tools }: HonoRequest, error: GatewayError): void {
   const { section } = error.particulars;
   const what = section === undefined ? undefined : `the section \`${section}\` has failed`;
   if (error.status === FAULT && !error.isUnsent) logFault(tools.logger, { requestId, trace }, error.cause, what);
@@ -34,7 +34,7 @@ const actedOn = (problem: Problem) =>
   Object.fromEntries(Object.entries(problem).filter(([name]) => !WORDS.includes(name)));
 
 /** What the hook has made of the problem; nothing, where it has failed. */
-function changedBy(onProblem: OnProblem, problem: Problem, request: ClientRequest): object {
+function changedBy(onProblem: OnProblem, problem: Problem, request: HonoRequest): object {
   const { operation } = request.route;
   try {
     return checked(onProblem(JSON.parse(JSON.stringify(problem)) as ToldProblem, { operation }));

@@ -4,7 +4,8 @@ import { ClientLeft, GatewayError, PROBLEM_TYPE } from '../core/errors.ts';
 import { secondsLeft } from '../store/port.ts';
 import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
-import { ClientRequest, type Env, type Head, type RequestTools, type Sent } from './request.ts';
+import type { Head } from '../core/request.ts';
+import { type Env, HonoRequest, type HttpDeps, type Sent } from './request.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -36,8 +37,7 @@ const ON_PAGES = { ...ON_WHOLE, 'X-Frame-Options': 'DENY', 'Referrer-Policy': 'n
  * The one `Response` of a request. Where a host's middleware came first it may have set headers for the answer, which Hono
  * adds to those of ours. To HEAD Hono gives no body, so the length is set here.
  */
-export function reply(c: Context<Env>, answer: Answer): Response {
-  const request = c.get('porticoRequest');
+export function reply(c: Context<Env>, request: HonoRequest, answer: Answer): Response {
   const { status } = answer;
   const headers = headersOf(request, answer);
   const isFirst = c.req.routeIndex === 0;
@@ -62,18 +62,18 @@ function problemResponse(c: Context<Env>, error: Error): Response {
   const request = c.get('porticoRequest');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
   logIfFault(request, told);
-  return reply(c, problemAnswer(request, told));
+  return reply(c, request, problemAnswer(request, told));
 }
 
 /** How a server refuses what it does not hand to the app: the same problem, headers and line in the log. */
-export const refuser = (tools: RequestTools) => (head: Head, error: GatewayError) => {
-  const request = new ClientRequest(head, { name: '(none)' }, tools);
+export const refuser = (tools: HttpDeps) => (head: Head, error: GatewayError) => {
+  const request = new HonoRequest(head, { name: '(none)' }, tools);
   const answer = problemAnswer(request, error);
   endRequest(request, answer.status);
   return { status: answer.status, headers: headersOf(request, answer), body: answer.body };
 };
 
-function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { readonly body: string } {
+function problemAnswer(request: HonoRequest, error: GatewayError): Answer & { readonly body: string } {
   const { status, code, retryAfter, particulars } = error;
   request.code = code;
   request.reason ??= particulars.reason;
@@ -85,7 +85,7 @@ function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { 
 }
 
 /** The headers of an answer, with those that every answer has. */
-function headersOf(request: ClientRequest, answer: Answer): Record<string, string> {
+function headersOf(request: HonoRequest, answer: Answer): Record<string, string> {
   const { status, headers: own } = answer;
   const isPage = own['Content-Type']?.startsWith('text/html');
   const headers: Record<string, string> = { ...(status === 304 ? ON_ALL : isPage ? ON_PAGES : ON_WHOLE), ...own };
@@ -98,7 +98,7 @@ function headersOf(request: ClientRequest, answer: Answer): Record<string, strin
 }
 
 /** As the client's copy has it: weak where that was compressed, here or on its way. Caches look for the same. */
-function tagOfCopy(request: ClientRequest, etag: string): string {
+function tagOfCopy(request: HonoRequest, etag: string): string {
   const weak = `W/${etag}`;
   return request.header('if-none-match')?.includes(weak) ? weak : etag;
 }
@@ -106,7 +106,7 @@ function tagOfCopy(request: ClientRequest, etag: string): string {
 /** Adds the headers that tell of the request, which an answer of the host's has too. */
 export function addFacts(
   headers: Record<string, string>,
-  request: ClientRequest,
+  request: HonoRequest,
   { status, timing }: Pick<Answer, 'status' | 'timing'>,
 ): Record<string, string> {
   const { startedAt, limitUse, requestId } = request;
@@ -123,7 +123,7 @@ export function addFacts(
 /** `RateLimit` and, unless brief, `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 function addLimit(
   headers: Record<string, string>,
-  { quota: { by, limit, lengthMs }, use }: NonNullable<ClientRequest['limitUse']>,
+  { quota: { by, limit, lengthMs }, use }: NonNullable<HonoRequest['limitUse']>,
   now: number,
   isBrief: boolean,
 ): void {

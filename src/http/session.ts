@@ -5,7 +5,8 @@ import { isAllowed } from '../core/address.ts';
 import { whenDone, type Clock, type MakeOpener, type MaybePromise } from '../core/runtime.ts';
 import { hasJsonType } from './body.ts';
 import { isOwn } from './cors.ts';
-import type { ClientRequest, Session } from './request.ts';
+import type { Session } from '../core/request.ts';
+import type { HonoRequest } from './request.ts';
 
 const COOKIE = '__Host-Http-portico';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
@@ -30,7 +31,7 @@ interface SessionDeps {
   readonly clock: Clock;
   readonly makeOpener?: MakeOpener | undefined;
   /** Whether the store says that a session still lives. */
-  readonly isLiving: (request: ClientRequest, session: Session) => Promise<boolean>;
+  readonly isLiving: (request: HonoRequest, session: Session) => Promise<boolean>;
 }
 
 /** Sessions for browsers, each in a sealed cookie (`contract.md` section 8). */
@@ -62,13 +63,13 @@ export class Sessions {
    * Opens the session of a request that comes by cookie.
    * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
    */
-  enter(request: ClientRequest): MaybePromise<void> {
+  enter(request: HonoRequest): MaybePromise<void> {
     const value = this.cookieIn(request);
     return value === undefined ? undefined : whenDone(this.open(value), (session) => void (request.session = session));
   }
 
   /** A good answer that is no stream prolongs the session that it came by, at most once a day. */
-  renew(request: ClientRequest, response: Response): MaybePromise<Response> {
+  renew(request: HonoRequest, response: Response): MaybePromise<Response> {
     const { session, isStream } = request;
     if (!session || isStream || response.status >= 300 || this.#latest(session) - session.expiresAt < DAY_SECONDS)
       return response;
@@ -82,7 +83,7 @@ export class Sessions {
    * The value of the cookie that a request comes by; undefined without one. With `Authorization` it is not looked at.
    * @throws GatewayError `unauthenticated` if there are two, `origin_rejected`, `unsupported_media_type`
    */
-  cookieIn(request: ClientRequest): string | undefined {
+  cookieIn(request: HonoRequest): string | undefined {
     if (request.header('authorization') !== undefined) return undefined;
     const value = sessionCookieOf(request.header('cookie'));
     if (value === undefined) return undefined;
@@ -92,7 +93,7 @@ export class Sessions {
   }
 
   /** The session of a request that begins another one; undefined if it has none that can be opened. */
-  async former(request: ClientRequest): Promise<Session | undefined> {
+  async former(request: HonoRequest): Promise<Session | undefined> {
     if (request.header('authorization') !== undefined) return undefined;
     try {
       const value = sessionCookieOf(request.header('cookie'));
@@ -106,7 +107,7 @@ export class Sessions {
    * A `Set-Cookie` that gives a session more time; undefined if it may have ended while the request was under way. The
    * store is asked last: a sign-out that is over by then is not undone in the browser.
    */
-  async #renewal(request: ClientRequest, session: Session): Promise<string | undefined> {
+  async #renewal(request: HonoRequest, session: Session): Promise<string | undefined> {
     const cookie = await this.cookieOf({ ...session, expiresAt: this.#latest(session) });
     return (await this.#deps.isLiving(request, session)) ? cookie : undefined;
   }
@@ -146,11 +147,11 @@ export class Sessions {
    * Refuses a request that another site may have made in the user's name.
    * @throws GatewayError `origin_rejected`
    */
-  checkOrigin(request: ClientRequest): void {
+  checkOrigin(request: HonoRequest): void {
     if (!this.#isTrusted(request)) throw GatewayError.of('origin_rejected');
   }
 
-  #isTrusted(request: ClientRequest): boolean {
+  #isTrusted(request: HonoRequest): boolean {
     const origin = request.header('origin');
     const site = request.header('sec-fetch-site');
     const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -165,7 +166,7 @@ export class Sessions {
 }
 
 /** Whether the head announces a body: on Workers a request without a body may have an empty one. */
-const announcesBody = (request: ClientRequest) =>
+const announcesBody = (request: HonoRequest) =>
   (request.header('content-length') ?? '0') !== '0' || request.header('transfer-encoding') !== undefined;
 
 const isBlank = (char: string | undefined) => char === ' ' || char === '\t';

@@ -4,9 +4,10 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
 import type { Clock } from '../core/runtime.ts';
-import { BACKGROUND, type CallOutcome, during } from '../core/timeline.ts';
+import { BACKGROUND, type CallOutcome } from '../core/timeline.ts';
 import type { AccountId, Store } from '../store/port.ts';
-import type { Attempt, Exchange, Outcome, UpstreamAnswer, UpstreamCall, Whose } from '../upstream/call.ts';
+import type { Caller, Outcome, UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
+import type { UpstreamClient } from '../upstream/client.ts';
 import { Circuit } from './circuit.ts';
 import { Drift } from './drift.ts';
 import { FailureWarnings } from './failure-warnings.ts';
@@ -23,7 +24,7 @@ interface Options {
   readonly store: Store;
   /** Calls under way at once; undefined if the platform limits them. */
   readonly slots: number | undefined;
-  readonly exchange: Exchange;
+  readonly client: UpstreamClient;
   /** Called with the outcome of each attempt that was made. */
   readonly onOutcome: (call: UpstreamCall, outcome: Outcome) => void;
 }
@@ -68,7 +69,7 @@ export class UpstreamCalls {
    * Refuses what cooldown or circuit would refuse, for writes, which are stored before they are sent.
    * @throws GatewayError `rate_limited`, `upstream_unavailable`
    */
-  assertAllowed(call: Whose, now = this.#options.clock.now()): void {
+  assertAllowed(call: Caller, now = this.#options.clock.now()): void {
     this.#assertNoCooldown(call.account, now);
     this.#circuit.assertClosed(call, now);
   }
@@ -80,62 +81,65 @@ export class UpstreamCalls {
     let failure: unknown;
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#attempt(call, tries - 1);
+        return await this.#attempt(call);
       } catch (error) {
         // If a check refused the retry, the error of the attempt before says more.
         if (tries > 1 && isNotSent(error)) throw failure;
         failure = error;
         const pauseMs = this.#pauseAfter(error, call, tries);
         if (pauseMs === undefined) throw error;
-        await during(clock, call, 'back-off', pause(clock, pauseMs, call.abortable));
+        await call.request.during('back-off', pause(clock, pauseMs, call.abortable), call.leg);
       }
     }
   }
 
-  async #attempt(call: UpstreamCall, resends: number): Promise<UpstreamAnswer> {
-    const { clock, exchange } = this.#options;
-    const attempt: Attempt = { call, now: clock.now(), resends };
-    this.assertAllowed(call, attempt.now);
-    const era = this.#circuit.enter(call, attempt.now);
+  async #attempt(call: UpstreamCall): Promise<UpstreamAnswer> {
+    const { clock, client } = this.#options;
+    const { request, owner } = call;
+    call.attemptAt = clock.now();
+    call.phase = undefined;
+    this.assertAllowed(call, call.attemptAt);
+    const era = this.#circuit.enter(call, call.attemptAt);
     let [hasSlot, isMade] = [false, false];
-    let outcome: Outcome | undefined;
+    let answer: UpstreamAnswer | undefined;
+    let failure: unknown;
     try {
-      if (this.#slots?.take(call.owner) === false) {
-        await during(clock, call, 'slot', this.#slots.wait(call, attempt.now));
-        attempt.now = clock.now();
+      if (this.#slots?.take(owner) === false) {
+        await request.during('slot', this.#slots.wait(call, call.attemptAt), call.leg);
+        call.attemptAt = clock.now();
       }
       hasSlot = true;
-      this.#assertNoCooldown(call.account, attempt.now); // a 429 may have come while it waited
-      if (call.endsAt <= attempt.now) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
+      this.#assertNoCooldown(call.account, call.attemptAt); // a 429 may have come while it waited
+      if (call.endsAt <= call.attemptAt) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
       isMade = true;
       this.#underWay++;
-      call.context.upstreamCalls++;
-      const answer = await exchange(attempt);
-      outcome = { kind: 'good', answer, now: clock.now() };
-      return answer;
+      request.upstreamCalls++;
+      return (answer = await client.send(call));
     } catch (error) {
-      outcome = { kind: isMade ? kindOf(error, call) : 'abandoned', error, now: clock.now() };
+      failure = error;
       throw error;
     } finally {
-      if (hasSlot) this.#slots?.release(call.owner);
-      if (outcome) this.#circuit.settled(era, call, outcome);
-      if (outcome && isMade) this.#settled(attempt, outcome);
+      const kind = answer ? 'good' : isMade ? kindOf(failure, call) : 'abandoned';
+      const outcome: Outcome = { kind, answer, error: failure, now: clock.now() };
+      if (hasSlot) this.#slots?.release(owner);
+      this.#circuit.settled(era, call, outcome);
+      if (isMade) this.#settled(call, outcome);
     }
   }
 
   /** What is learned of an attempt that was made. */
-  #settled(attempt: Attempt, outcome: Outcome): void {
+  #settled(call: UpstreamCall, outcome: Outcome): void {
     const { metrics, store, onOutcome } = this.#options;
-    const { call, phase } = attempt;
+    const { operation, request, phase } = call;
     const { kind, answer, error, now } = outcome;
-    const ms = now - attempt.now;
+    const ms = now - call.attemptAt;
     const reason = kind === 'failed' && error instanceof GatewayError ? error.particulars.reason : undefined;
     this.#underWay--;
-    call.context.upstreamMs += ms;
-    if (reason && call.leg !== BACKGROUND) call.context.reason = reason;
+    request.upstreamMs += ms;
+    if (reason && call.leg !== BACKGROUND) request.reason = reason;
     phase?.settle(kind, reason);
-    metrics.callDone({ operation: call.operation.id, outcome: kind, reason: reason ?? '' }, ms);
-    if (answer) this.#drift.check(call.operation, answer);
+    metrics.callDone({ operation: operation.id, outcome: kind, reason: reason ?? '' }, ms);
+    if (answer) this.#drift.check(operation, answer);
     if (phase && reason) this.#warnings.warn(reason, phase.status, error, now);
     onOutcome(call, outcome);
     const isLimited = error instanceof GatewayError && error.status === 429 && !error.isUnsent;

@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { OpenCircuit } from '../core/recorder.ts';
-import type { Outcome, Whose } from '../upstream/call.ts';
+import type { Caller, Outcome } from '../upstream/call.ts';
 import { LastCalls } from './last-calls.ts';
 
 const PROBE_MS = 5_000;
@@ -34,7 +34,7 @@ export class Circuit {
   }
 
   /** @throws GatewayError `upstream_unavailable` while no such call is let through */
-  assertClosed(call: Whose, now: number): void {
+  assertClosed(call: Caller, now: number): void {
     if (!this.#open) return;
     const { probeAt, probedBy, doOthersWait } = this.#open;
     const isAgain = probedBy === nameOf(call);
@@ -46,14 +46,14 @@ export class Circuit {
   }
 
   /** A call that is let through. Returns what names the time since the circuit opened or closed last. */
-  enter(call: Whose, now: number): object {
+  enter(call: Caller, now: number): object {
     if (!this.#open) return this.#calls;
     Object.assign(this.#open, { probeAt: now + PROBE_MS, probedBy: nameOf(call), doOthersWait: false });
     return this.#open;
   }
 
   /** `era`: what `enter` has returned. A call from before the circuit opened or closed is too late to say anything. */
-  settled(era: object, call: Whose, outcome: Outcome): void {
+  settled(era: object, call: Caller, outcome: Outcome): void {
     if (era !== (this.#open ?? this.#calls)) return;
     const { now } = outcome;
     const sign = signOf(outcome);
@@ -82,7 +82,7 @@ export class Circuit {
   }
 }
 
-const nameOf = ({ account, owner }: Whose): string => account ?? owner;
+const nameOf = ({ account, owner }: Caller): string => account ?? owner;
 
 /** What a call has shown about the upstream's health; `nothing` if it was not sent or was given up. */
 function signOf({ kind, error }: Outcome): 'good' | 'bad' | 'nothing' {

@@ -1,13 +1,12 @@
 import * as z from 'zod/mini';
 import type { GatewayError } from '../core/errors.ts';
-import type { Reader } from '../cache/reader.ts';
 import { answerBatch, type BatchItem, itemsOf, readsIn } from '../gateway/batch.ts';
-import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { jsonTextOf } from '../http/body.ts';
 import { problemFor } from '../http/problem.ts';
-import { NO_STORE, reply } from '../http/reply.ts';
-import type { ClientRequest } from '../http/request.ts';
+import { NO_STORE } from '../http/reply.ts';
+import type { HonoRequest } from '../http/request.ts';
+import type { Snapshot } from '../store/port.ts';
 import { documented } from '../upstream/fields.ts';
 import { checkBody, invalid } from '../upstream/input.ts';
 import type { Table } from '../upstream/table.ts';
@@ -39,34 +38,28 @@ const batchBody = z.strictObject({
 /** A batch only reads, so it may be repeated without a key. */
 const KEYED = { code: 'not_allowed', message: 'a batch takes no idempotency key', field: 'Idempotency-Key' };
 
-/** All bodies of a batch together may be as large as one. */
-type BatchDeps = GatewayDeps;
-
-export function batchRoute(gateway: Gateway, { table, clock, config }: BatchDeps): Route {
-  const maxBytes = config.upstreamMaxBodyBytes;
-  return routeOf(batchDescription(table), {
-    async handle(c) {
-      const request = c.get('porticoRequest');
+export const batchRoute = (gateway: Gateway): Route =>
+  routeOf(batchDescription(gateway.deps.table), {
+    async handle(request) {
       let items: readonly BatchItem[] = [];
-      let reader: Reader;
+      let snapshot: Snapshot;
       try {
-        items = await itemsIn(request, table);
+        items = await itemsIn(request, gateway);
       } finally {
-        reader = await gateway.reader(request, readsIn(items)); // what is refused for its body counts too
+        snapshot = await gateway.admit(request, readsIn(items)); // what is refused for its body counts too
       }
       const tell = (error: GatewayError, instance: string) => problemFor(request, error, instance);
-      const body = await answerBatch(items, { clock, gateway, reader, maxBytes, problemFor: tell });
-      const isSecret = reader.reads.some(({ operation }) => operation.secrets);
-      return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body, isSecret });
+      const body = await answerBatch(gateway, items, { request, snapshot, problemFor: tell });
+      const isSecret = readsIn(items).some(({ operation }) => operation.secrets);
+      return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body, isSecret };
     },
   });
-}
 
 /** @throws GatewayError `unauthenticated`, `validation_failed`, and what `jsonTextOf` and `checkBody` throw */
-async function itemsIn(request: ClientRequest, table: Table): Promise<BatchItem[]> {
+async function itemsIn(request: HonoRequest, gateway: Gateway): Promise<BatchItem[]> {
   void request.credential; // without one the body is not read
   if (request.idempotencyKey !== undefined) throw invalid([KEYED]);
-  return itemsOf(checkBody(batchBody, (await jsonTextOf(request)) ?? '').requests, table);
+  return itemsOf(checkBody(batchBody, (await jsonTextOf(request)) ?? '').requests, gateway);
 }
 
 export const batchDescription = (table: Table): Description => ({

@@ -3,7 +3,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import { allOf, composedNames, requiredSections, type SectionResult } from '../gateway/compose.ts';
 import { leftCode } from '../http/access-log.ts';
 import { type Answer, NO_STORE, timingOf } from '../http/reply.ts';
-import type { ClientRequest } from '../http/request.ts';
+import type { HonoRequest } from '../http/request.ts';
 import { errorOf, etagOf, type Form, formHeaders, isKnown, knownIn, note } from './overview-answer.ts';
 
 /**
@@ -12,7 +12,7 @@ import { errorOf, etagOf, type Form, formHeaders, isKnown, knownIn, note } from 
  * refusal cuts the stream short.
  */
 export async function linesAnswer(
-  request: ClientRequest,
+  request: HonoRequest,
   { asked, changesOnly }: Form,
   results: readonly MaybePromise<SectionResult>[],
 ): Promise<Answer> {
@@ -39,7 +39,7 @@ interface Lines {
 }
 
 /** A line is made when the client has taken those before it: what it has not read is the listener's to count. */
-function streamOf(request: ClientRequest, { wanted, known }: Lines): ReadableStream<Uint8Array> {
+function streamOf(request: HonoRequest, { wanted, known }: Lines): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const done: SectionResult[] = [];
   let cut: string | undefined;
@@ -79,12 +79,12 @@ const arrived = (at: number, result: MaybePromise<SectionResult>) =>
   );
 
 /** The status has been sent: the line in the log has the code of what cut the stream short. */
-function endCut(request: ClientRequest, code: string): void {
+function endCut(request: HonoRequest, code: string): void {
   if (!request.isEnded) request.code = code;
   request.end();
 }
 
-function lineOf(request: ClientRequest, result: SectionResult, known: string | undefined): string {
+function lineOf(request: HonoRequest, result: SectionResult, known: string | undefined): string {
   const { name, state, code, error, text = 'null' } = result;
   note(request, result);
   const why = code === undefined ? '' : `,"code":${JSON.stringify(code)}`;

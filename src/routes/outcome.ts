@@ -1,20 +1,20 @@
 import type { Gateway } from '../gateway/gateway.ts';
-import { jsonAnswer, reply } from '../http/reply.ts';
+import { checkIdempotencyKey } from '../http/body.ts';
+import { jsonAnswer } from '../http/reply.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 
 export const outcomeRoute = (gateway: Gateway): Route =>
   routeOf(outcomeDescription, {
-    async handle(c) {
-      const request = c.get('porticoRequest');
+    async handle(request) {
       const key = request.header('idempotency-key') ?? '';
       try {
-        request.checkIdempotencyKey(key);
+        checkIdempotencyKey(key);
       } catch (error) {
-        await gateway.reader(request); // what is refused counts too
+        await gateway.admit(request); // what is refused counts too
         throw error;
       }
-      return reply(c, jsonAnswer(await gateway.outcome(request, key)));
+      return jsonAnswer(await gateway.writes.outcomeOf(request, key));
     },
   });
 

@@ -1,13 +1,13 @@
-import { cacheWordOf } from '../cache/reader.ts';
+import { cacheWordOf } from '../cache/read.ts';
 import { cut, itemsOf, memberOf, membersOf } from '../core/json.ts';
 import { whenDone, type Digest, type MaybePromise } from '../core/runtime.ts';
 import type { SectionResult } from '../gateway/compose.ts';
 import type { Composition } from '../gateway/plan.ts';
-import { noneMatch } from '../http/headers.ts';
+import { noneMatch } from '../core/headers.ts';
 import { appliedOf } from '../http/prefer.ts';
 import { logIfFault, problemFor } from '../http/problem.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
-import type { ClientRequest } from '../http/request.ts';
+import type { HonoRequest } from '../http/request.ts';
 import type { Operation } from '../upstream/operation.ts';
 
 /** What a client asked for, and in which form. */
@@ -61,7 +61,7 @@ const tagOf = ({ text, etag, code }: SectionResult): string =>
   text === undefined ? '' : etag.slice(1, 1 + VALIDATOR_LENGTH) + (code === undefined ? '' : FAILED);
 
 /** The ETag of the whole; undefined where it may not be kept. `results`: of the sections that are answered. */
-export function etagOf({ cacheMode }: ClientRequest, results: readonly SectionResult[]): string | undefined {
+export function etagOf({ cacheMode }: HonoRequest, results: readonly SectionResult[]): string | undefined {
   if (cacheMode === 'no-store' || results.some(({ error, isCacheable }) => error || !isCacheable)) return undefined;
   return `"${results.map(tagOf).join('.')}"`;
 }
@@ -92,7 +92,7 @@ export const formHeaders = ({ strict }: Composition, known: unknown): Record<str
   ...(strict || known !== undefined ? appliedOf([strict && STRICT, known !== undefined && CHANGED]) : undefined),
 });
 
-export function overviewAnswer(request: ClientRequest, form: Form, all: readonly SectionResult[]): Answer {
+export function overviewAnswer(request: HonoRequest, form: Form, all: readonly SectionResult[]): Answer {
   const { asked, changesOnly } = form;
   const results = all.length === asked.wanted.length ? all : all.filter(({ name }) => asked.wanted.includes(name));
   for (const result of results) note(request, result);
@@ -110,7 +110,7 @@ export function overviewAnswer(request: ClientRequest, form: Form, all: readonly
 }
 
 /** A hit when no section had to ask the upstream; as old as its oldest section. */
-function cacheHeaders(request: ClientRequest, results: readonly SectionResult[]): Record<string, string> {
+function cacheHeaders(request: HonoRequest, results: readonly SectionResult[]): Record<string, string> {
   let [age, ttl, isHit] = [0, Infinity, true];
   for (const { state, age: own, ttl: left } of results) {
     age = Math.max(age, own);
@@ -123,7 +123,7 @@ function cacheHeaders(request: ClientRequest, results: readonly SectionResult[])
 }
 
 /** `known`: of each section what the client has of it; undefined where it is told all. */
-function bodyOf(request: ClientRequest, results: readonly SectionResult[], known?: readonly string[]): string {
+function bodyOf(request: HonoRequest, results: readonly SectionResult[], known?: readonly string[]): string {
   let [data, errors, sections, unchanged] = ['', '', '', ''];
   for (const [at, result] of results.entries()) {
     const { name, state, age, code, text = 'null', error } = result;
@@ -139,7 +139,7 @@ function bodyOf(request: ClientRequest, results: readonly SectionResult[], known
 }
 
 /** For the log. */
-export function note(request: ClientRequest, { name, state, ttl }: SectionResult): void {
+export function note(request: HonoRequest, { name, state, ttl }: SectionResult): void {
   if (state === 'failed' || state === 'skipped') (request.failed ??= []).push(name);
   if (state === 'stale') (request.stale ??= []).push(name);
   if (state === 'fresh' && ttl !== undefined && request.phases) (request.fresh ??= []).push(name);
@@ -149,7 +149,7 @@ export function note(request: ClientRequest, { name, state, ttl }: SectionResult
 const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
 
 /** The error of a section that failed, as its problem has it. One of ours goes into the log. */
-export function errorOf(request: ClientRequest, section: string, failure: NonNullable<SectionResult['error']>): object {
+export function errorOf(request: HonoRequest, section: string, failure: NonNullable<SectionResult['error']>): object {
   const error = failure.with({ section });
   logIfFault(request, error);
   const members = Object.entries(problemFor(request, error));

@@ -1,15 +1,15 @@
-import { cacheStatusOf, cacheWordOf, type Reader, type Reading } from '../cache/reader.ts';
+import { cacheStatusOf, cacheWordOf, type ReadResult } from '../cache/read.ts';
 import { whenDone } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/write.ts';
-import { jsonTextOf, unreadTextOf } from '../http/body.ts';
-import { noneMatch } from '../http/headers.ts';
-import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../http/reply.ts';
-import type { ClientRequest } from '../http/request.ts';
+import { checkIdempotencyKey, jsonTextOf, unreadTextOf } from '../http/body.ts';
+import { noneMatch } from '../core/headers.ts';
+import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
+import type { HonoRequest } from '../http/request.ts';
+import type { Snapshot } from '../store/port.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
-import type { OperationInput } from '../upstream/call.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 import { secondsFor, waited } from './waited.ts';
@@ -26,20 +26,18 @@ export function passthroughRoutes(gateway: Gateway, { operations }: Table): Rout
   });
 }
 
-const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
-
 function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
   const mayWait = operation.cache !== undefined || operation.polled === true;
-  return (c) => {
-    const request = c.get('porticoRequest');
-    const read = { operation, input: inputOf(request) };
-    const open = () => gateway.reader(request, [read]);
-    const readingBy = (reader: Reader) => reader.fresh(read) ?? gateway.read(read, reader);
+  const row = gateway.rows.of(operation);
+  return (request) => {
+    const read = row.read(operation.idForm && request.id, request.query);
+    const open = () => gateway.admit(request, [read]);
+    const answer = (snapshot: Snapshot) =>
+      whenDone(gateway.fresh(read, request, snapshot) ?? gateway.read(read, request, snapshot), (result) =>
+        readAnswer(request, result),
+      );
     const seconds = mayWait ? secondsFor(request) : 0;
-    if (seconds === 0)
-      return whenDone(open(), (reader) => whenDone(readingBy(reader), (one) => reply(c, readAnswer(request, one))));
-    const answer = async (reader: Reader) => readAnswer(request, await readingBy(reader));
-    return waited(request, gateway, { open, answer }, seconds).then((one) => reply(c, one));
+    return seconds === 0 ? whenDone(open(), answer) : waited(request, gateway, { open, answer }, seconds);
   };
 }
 
@@ -47,7 +45,7 @@ const JSON_TYPE = 'application/json';
 const HIT_TIMING = timingOf('upstream', 0, 'hit');
 
 /** The answer to a read: whole, or 304 if the client has it already (`contract.md` section 5). */
-function readAnswer(request: ClientRequest, reading: Reading): Answer {
+function readAnswer(request: HonoRequest, reading: ReadResult): Answer {
   const { entry, status, age, ttl } = reading;
   request.cache = cacheWordOf(reading);
   const timing = ttl === undefined ? timingOf('upstream', request.upstreamMs) : HIT_TIMING;
@@ -68,15 +66,14 @@ function readAnswer(request: ClientRequest, reading: Reading): Answer {
 }
 
 function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
-  return async (c) => {
-    const request = c.get('porticoRequest');
+  return async (request) => {
     request.cache = 'method';
     const input = async () => {
-      request.checkIdempotencyKey();
+      checkIdempotencyKey(request.idempotencyKey);
       const sent = operation.body ? { body: await jsonTextOf(request) } : { unsent: await unreadTextOf(request) };
-      return { ...inputOf(request), ...sent };
+      return { id: request.id, query: request.query, ...sent };
     };
-    return reply(c, writtenAnswer(await gateway.write(operation, input, request)));
+    return writtenAnswer(await gateway.writes.write(request, operation, input));
   };
 }
 

@@ -8,7 +8,7 @@ import {
   isTransient,
   titleOf,
 } from '../core/errors.ts';
-import { jsonAnswer, reply } from '../http/reply.ts';
+import { jsonAnswer } from '../http/reply.ts';
 import type { Table } from '../upstream/table.ts';
 import { about, pageAt, type Route, routeOf } from './route.ts';
 
@@ -26,11 +26,11 @@ export const problemsRoutes = ({ refusals }: Table): readonly Route[] => [
   }),
   routeOf(one, {
     operation: undefined,
-    handle(c) {
-      const code = c.req.param('portico_code') ?? '';
+    handle({ hono, mount }) {
+      const code = hono?.req.param('portico_code') ?? '';
       const isKnown = refusals.has(code) || isCode(code) || UNNAMED.test(code);
       if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      return reply(c, jsonAnswer(descriptionOf(code, refusals.get(code), c.get('porticoRequest').mount), CACHED));
+      return jsonAnswer(descriptionOf(code, refusals.get(code), mount), CACHED);
     },
   }),
 ];

@@ -1,6 +1,7 @@
-import type { Context } from 'hono';
-import { type Answer, reply } from '../http/reply.ts';
-import type { ClientRequest, Env, RouteFacts } from '../http/request.ts';
+import type { RouteFacts } from '../core/request.ts';
+import type { MaybePromise } from '../core/runtime.ts';
+import type { Answer } from '../http/reply.ts';
+import type { HonoRequest } from '../http/request.ts';
 import type { Description } from './openapi.ts';
 
 /** A path and method of ours. */
@@ -10,16 +11,16 @@ export interface Route extends RouteFacts {
   readonly path: string;
   /** It takes a credential, which may come in a session's cookie. */
   readonly takesCredential?: true;
-  readonly handle: (c: Context<Env>) => Response | Promise<Response>;
+  readonly handle: (request: HonoRequest) => MaybePromise<Answer>;
 }
 
 /** A GET whose path has no parameters. */
-export const pageAt = (path: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({
+export const pageAt = (path: string, handle: Route['handle']): Route => ({
   method: 'GET',
   path,
   name: path,
   mayBeCompressed: true,
-  handle: async (c) => reply(c, await answerOf(c.get('porticoRequest'))),
+  handle,
 });
 
 /** A page that loads nothing from another host. `policy`: what it may load. */

@@ -1,11 +1,12 @@
 import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { sessionOver } from '../gateway/sessions.ts';
-import { jsonTextOf } from '../http/body.ts';
-import { credentialOf } from '../http/headers.ts';
-import { type Answer, jsonAnswer, NO_STORE, reply } from '../http/reply.ts';
-import type { ClientRequest, Session } from '../http/request.ts';
+import { sessionOver } from '../gateway/admission.ts';
+import { checkIdempotencyKey, jsonTextOf } from '../http/body.ts';
+import { credentialOf } from '../core/headers.ts';
+import { type Answer, jsonAnswer, NO_STORE } from '../http/reply.ts';
+import type { Session } from '../core/request.ts';
+import type { HonoRequest } from '../http/request.ts';
 import { CLEARED, MAX_TOKEN, type Sessions } from '../http/session.ts';
 import { documented } from '../upstream/fields.ts';
 import { checkBody, checkInput } from '../upstream/input.ts';
@@ -21,19 +22,19 @@ const sessionBody = documented(z.strictObject({ token: given }), { id: 'NewSessi
 
 const everywhere = documented(z.enum(['true', 'false']), { description: 'whether every session of this key ends' });
 
-type AnswerOf = (request: ClientRequest, gateway: Gateway, sessions: Sessions) => Promise<Answer>;
+type AnswerOf = (request: HonoRequest, gateway: Gateway, sessions: Sessions) => Promise<Answer>;
 
-async function look(request: ClientRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
+async function look(request: HonoRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
   await sessions.enter(request);
   const { session } = request;
   checkAuthorization(request);
   if (!session) return jsonAnswer({ authenticated: false });
-  const { account } = await gateway.reader(request);
-  return jsonAnswer(stateOf(session, account));
+  await gateway.admit(request);
+  return jsonAnswer(stateOf(session, await gateway.accountOf(request)));
 }
 
 /** With such a header the cookie is not looked at. @throws GatewayError `unauthenticated` */
-function checkAuthorization(request: ClientRequest): void {
+function checkAuthorization(request: HonoRequest): void {
   const authorization = request.header('authorization');
   if (authorization !== undefined) credentialOf(authorization);
 }
@@ -45,7 +46,7 @@ const stateOf = ({ expiresAt }: Session, account: string) => ({
 });
 
 /** The cookie of this browser is gone, whatever was in it. */
-async function signOut(request: ClientRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
+async function signOut(request: HonoRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
   const cookie = sessions.cookieIn(request);
   sessions.checkOrigin(request);
   checkAuthorization(request);
@@ -61,7 +62,7 @@ async function signOut(request: ClientRequest, gateway: Gateway, sessions: Sessi
 }
 
 /** @throws GatewayError `unauthenticated` if it is over already, `store_unavailable` if not all instances know that it ends */
-async function end(session: Session, request: ClientRequest, gateway: Gateway, isEverywhere: boolean): Promise<void> {
+async function end(session: Session, request: HonoRequest, gateway: Gateway, isEverywhere: boolean): Promise<void> {
   request.session = session;
   const { account, isOver } = await gateway.sessions.whose(request, session);
   // One that is over is reported once more: perhaps only this instance knows of it.
@@ -71,7 +72,7 @@ async function end(session: Session, request: ClientRequest, gateway: Gateway, i
   if (isOver) throw sessionOver();
 }
 
-type TokenOf = (request: ClientRequest, gateway: Gateway) => Promise<string>;
+type TokenOf = (request: HonoRequest, gateway: Gateway) => Promise<string>;
 
 /** The session that the browser had before, if any, is over once this one has begun. */
 const beginningWith =
@@ -94,10 +95,10 @@ const tokenFrom =
   (operation: Operation, member: string): TokenOf =>
   async (request, gateway) => {
     const input = async () => {
-      request.checkIdempotencyKey();
+      checkIdempotencyKey(request.idempotencyKey);
       return { query: '', body: await jsonTextOf(request) };
     };
-    const written = await gateway.write(operation, input, request);
+    const written = await gateway.writes.write(request, operation, input);
     const { data } = z.object({ [member]: key }).safeParse(JSON.parse(written.text ?? 'null'));
     if (data?.[member] !== undefined) return data[member];
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
@@ -160,6 +161,6 @@ export const sessionRoutes = (gateway: Gateway, table: Table, sessions: Sessions
       operation: 'session',
       isSession: true,
       mayBeCompressed: false,
-      handle: async (c) => reply(c, await answerOf(c.get('porticoRequest'), gateway, sessions)),
+      handle: (request) => answerOf(request, gateway, sessions),
     }),
   );

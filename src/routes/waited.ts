@@ -1,37 +1,38 @@
-import type { Reader } from '../cache/reader.ts';
 import { ClientLeft } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { sessionOver } from '../gateway/sessions.ts';
+import { sessionOver } from '../gateway/admission.ts';
 import { preferencesOf } from '../http/prefer.ts';
 import type { Answer } from '../http/reply.ts';
-import type { ClientRequest } from '../http/request.ts';
+import type { HonoRequest } from '../http/request.ts';
+import type { Snapshot } from '../store/port.ts';
 
 /** Between two readings, where no write of the account comes first. */
 const PAUSE_MS = 2_000;
 
 /** How a request is answered: what it asks of the store, and what it makes of that. */
 interface Answering {
-  readonly open: () => MaybePromise<Reader>;
-  readonly answer: (reader: Reader) => MaybePromise<Answer>;
+  readonly open: () => MaybePromise<Snapshot>;
+  readonly answer: (snapshot: Snapshot) => MaybePromise<Answer>;
 }
 
 /** For how many seconds a client that has a copy wants to wait for a newer one (`contract.md` section 6); else 0. */
-export function secondsFor(request: ClientRequest): number {
+export function secondsFor(request: HonoRequest): number {
   const prefer = request.header('if-none-match') === undefined ? undefined : request.header('prefer');
   return prefer === undefined || request.method !== 'GET' ? 0 : preferencesOf(prefer).waitSeconds;
 }
 
 /** The first answer that is no 304, or the 304 when the time is over. Where nobody more may wait the first answer comes. */
 export async function waited(
-  request: ClientRequest,
-  { waiting, accountOf }: Pick<Gateway, 'waiting' | 'accountOf'>,
+  request: HonoRequest,
+  gateway: Gateway,
   { open, answer: answerBy }: Answering,
   seconds: number,
 ): Promise<Answer> {
   const { clock } = request.tools;
   const until = request.startedAt + seconds * 1000;
-  const account = await accountOf(request);
+  const { waiting } = gateway;
+  const account = await gateway.accountOf(request);
   const wait = waiting.begin(account);
   const stay = request.onLeft(() => wait.wake());
   try {
@@ -42,9 +43,9 @@ export async function waited(
     while (answer.status === 304 && clock.now() < until && !waiting.isEnding) {
       await request.whileWaiting(() => wait.pause(clock, Math.min(PAUSE_MS, until - clock.now())));
       if (request.hasLeft) throw new ClientLeft();
-      const reader = await open(); // whose session may have been revoked
+      const snapshot = await open(); // whose session may have been revoked
       if (hasExpired(request)) throw sessionOver();
-      if (!waiting.isEnding) answer = await answerBy(reader);
+      if (!waiting.isEnding) answer = await answerBy(snapshot);
     }
     const applied = answer.headers['Preference-Applied'];
     const names = `${applied === undefined ? '' : `${applied}, `}wait=${seconds}`;
@@ -55,5 +56,5 @@ export async function waited(
   }
 }
 
-const hasExpired = ({ session, tools }: ClientRequest): boolean =>
+const hasExpired = ({ session, tools }: HonoRequest): boolean =>
   session !== undefined && session.expiresAt * 1000 <= tools.clock.wall();

@@ -4,6 +4,7 @@ import { type Decide, isChange } from './changes.ts';
 import { Instance, READ_MS, WRITE_MS } from './instance.ts';
 import { begun, type Change, ended, outcomeOf } from './note.ts';
 import type {
+  AccountId,
   Begun,
   CacheKey,
   Entry,
@@ -23,8 +24,8 @@ const END_MS = 200;
 
 /** The accounts that this instance knows, and what it shares with others by their notes: see `note.ts` for the rules. */
 export class Accounts extends Instance implements Store {
-  copyOf(key: CacheKey): Entry | undefined {
-    return this.copies.get(key)?.entry;
+  copyOf(account: AccountId, key: CacheKey): Entry | undefined {
+    return this.copies.get(account, key)?.entry;
   }
 
   snapshot(request: SnapshotRequest): MaybePromise<Snapshot> {

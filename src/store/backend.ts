@@ -62,7 +62,7 @@ export interface Backend {
    * Keeps a copy for other instances, if it is not too large. Resolves with whether this instance may keep it too: the
    * account has the note that its version came from, and one that outlives it.
    */
-  keep?(key: CacheKey, copy: Copy): Promise<boolean>;
+  keep?(account: AccountId, key: CacheKey, copy: Copy): Promise<boolean>;
   /** The upstream accepts the account. */
   accept?(account: AccountId): void;
 }

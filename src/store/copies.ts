@@ -41,12 +41,12 @@ export class Copies {
     });
   }
 
-  get({ account, key }: CacheKey): Copy | undefined {
+  get(account: AccountId, { key }: CacheKey): Copy | undefined {
     return this.#accounts.get(account)?.get(key);
   }
 
   /** Returns whether it was kept: not in place of one of the same version that was asked for later. */
-  set({ account, key }: CacheKey, copy: Copy): boolean {
+  set(account: AccountId, { key }: CacheKey, copy: Copy): boolean {
     const copies = this.#accounts.get(account) ?? this.#noCopies();
     const before = copies.peek(key);
     const laterMs = before?.version === copy.version ? before.askedAt - copy.askedAt : 0;
@@ -56,7 +56,7 @@ export class Copies {
     return copies.has(key) && this.#accounts.has(account);
   }
 
-  delete({ account, key }: CacheKey): void {
+  delete(account: AccountId, { key }: CacheKey): void {
     const copies = this.#accounts.get(account);
     if (copies?.delete(key)) this.#weigh(account, copies);
   }

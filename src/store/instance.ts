@@ -116,7 +116,7 @@ export class Instance {
   }
 
   drop(request: Requested, key: CacheKey): Promise<unknown> {
-    this.copies.delete(key);
+    this.copies.delete(request.account, key);
     return this.dropTags(request, [ownTagOf(key)]);
   }
 

@@ -45,9 +45,8 @@ export interface Entry {
 /** How long an entry is fresh when its policy says `freshMs`. */
 export const freshFor = (entry: Entry | undefined, freshMs: number) => Math.min(entry?.maxFreshMs ?? freshMs, freshMs);
 
-/** What one cached answer is kept under. Durations in milliseconds. */
+/** What an answer of an account is kept under. Durations in milliseconds. */
 export interface CacheKey {
-  readonly account: AccountId;
   /** What it answers. */
   readonly key: string;
   /** What invalidates it. */
@@ -223,7 +222,7 @@ export interface Store {
   /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
   snapshot(request: SnapshotRequest): MaybePromise<Snapshot>;
   /** The copy that this instance has, valid or not. */
-  copyOf(key: CacheKey): Entry | undefined;
+  copyOf(account: AccountId, key: CacheKey): Entry | undefined;
   /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
   beginWrite(write: NewWrite): Promise<Begun>;
   /** What is known of the outcome of a key. Counts the request. Never rejects. */

@@ -114,7 +114,9 @@ export class SealedNotes implements Backend {
     const [note, ...others] = values;
     const known = note ? await this.#open(account, token, note) : { note: NO_NOTE, seen: '', token, bytes: 0 };
     this.#known.set(account, known);
-    const copies = await Promise.all(keys.map((of, i) => this.#openCopy(of, names[i] ?? '', others[i])));
+    const copies = await Promise.all(
+      keys.map(({ key: of }, i) => this.#openCopy(account, of, names[i] ?? '', others[i])),
+    );
     const held = await this.#openRecord(account, names.at(-1) ?? '', named.length > 0 ? others.at(-1) : undefined);
     return { ...known, copies, held };
   }
@@ -141,8 +143,7 @@ export class SealedNotes implements Backend {
     return this.#shelf.count(account, window, many);
   }
 
-  async keep(key: CacheKey, { entry, version, askedAt }: Copy): Promise<boolean> {
-    const { account } = key;
+  async keep(account: AccountId, key: CacheKey, { entry, version, askedAt }: Copy): Promise<boolean> {
     const seen = this.peek(account)?.seen;
     if (seen === undefined) return false;
     const { text, ...head } = entry;
@@ -194,16 +195,21 @@ export class SealedNotes implements Backend {
   }
 
   /** Another key's copy may be in its place; one that was stored later than now is from before the store's clock was set back. */
-  async #openCopy(key: CacheKey, place: string, value: Uint8Array | null | undefined): Promise<Copy | undefined> {
+  async #openCopy(
+    account: AccountId,
+    key: string,
+    place: string,
+    value: Uint8Array | null | undefined,
+  ): Promise<Copy | undefined> {
     if (!value) return undefined;
-    const text = await this.#tools.seal.open(`${key.account} ${place}`, value.subarray(COPY_HEAD));
+    const text = await this.#tools.seal.open(`${account} ${place}`, value.subarray(COPY_HEAD));
     if (text === undefined) return undefined;
     const end = text.indexOf('\n');
     // Written by `keep`, hence of this shape.
     const told = JSON.parse(text.slice(0, end)) as Omit<Entry, 'text'> &
       Pick<Copy, 'version' | 'askedAt'> & { key: string };
     const { version, askedAt, key: of, ...head } = told;
-    if (of !== key.key || head.storedAt > this.now() + 1_000) return undefined;
+    if (of !== key || head.storedAt > this.now() + 1_000) return undefined;
     return { version, askedAt, entry: { ...head, text: text.slice(end + 1) } };
   }
 

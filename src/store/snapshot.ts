@@ -62,7 +62,9 @@ export class NoteSnapshot implements Snapshot {
     const { account } = this.#request;
     const now = clock.now();
     this.#isAsked = true;
-    const wanted = backend.isHere ? NONE : keys.filter((key) => isAgain || !isFresh(copies.get(key), key, now));
+    const wanted = backend.isHere
+      ? NONE
+      : keys.filter((key) => isAgain || !isFresh(copies.get(account, key), key, now));
     return whenDone(instance.inTime(backend.look(account, wanted), endsAt - now), (seen) => {
       this.#learnSession(seen);
       if (!seen || backend.reliableAt > backend.now() || instance.isRefused(this.#request)) return undefined;
@@ -87,10 +89,11 @@ export class NoteSnapshot implements Snapshot {
   #take(key: CacheKey, copy: Copy | undefined): void {
     if (!copy || copy.version !== this.#versionOf(key)) return;
     const { copies, backend, clock } = this.#instance;
-    const own = copies.get(key);
+    const { account } = this.#request;
+    const own = copies.get(account, key);
     if (own?.version === copy.version && own.askedAt >= copy.askedAt) return;
     const storedAt = copy.entry.storedAt + clock.now() - backend.now();
-    copies.set(key, { ...copy, entry: { ...copy.entry, storedAt } });
+    copies.set(account, key, { ...copy, entry: { ...copy.entry, storedAt } });
   }
 
   #versionOf(key: CacheKey, seen = this.#seen): Version | undefined {
@@ -100,7 +103,7 @@ export class NoteSnapshot implements Snapshot {
 
   copy(key: CacheKey): Entry | undefined {
     const note = this.#seen?.note;
-    const copy = note && this.#instance.copies.get(key);
+    const copy = note && this.#instance.copies.get(this.#request.account, key);
     if (!copy) return undefined;
     // A missing note is the same one in every store.
     if (copy.confirmed === note && note !== NO_NOTE && note.marks.length === 0) return copy.entry;
@@ -124,9 +127,10 @@ export class NoteSnapshot implements Snapshot {
 
   holds(key: CacheKey, found: Found): boolean {
     const { backend, refused } = this.#instance;
-    if (found.isHidden || refused.has(key.account)) return false;
+    const { account } = this.#request;
+    if (found.isHidden || refused.has(account)) return false;
     if (backend.now() > found.askedAt + LONGEST_READ_MS) return false;
-    const seen = backend.peek(key.account);
+    const seen = backend.peek(account);
     return seen !== undefined && this.#versionOf(key, seen) === found.version; // undefined: also of another store
   }
 
@@ -139,7 +143,7 @@ export class NoteSnapshot implements Snapshot {
     const holds = this.holds(key, found);
     if (!entry || !holds) return { stored: false, holds };
     const { version, askedAt } = found;
-    const stored = instance.copies.set(key, { entry, version, askedAt });
+    const stored = instance.copies.set(this.#request.account, key, { entry, version, askedAt });
     if (stored) this.#share(key, { entry, version, askedAt });
     return { stored, holds };
   }
@@ -147,11 +151,12 @@ export class NoteSnapshot implements Snapshot {
   /** Keeps a copy for other instances, in the time of the store. */
   #share(key: CacheKey, copy: Copy): void {
     const { backend, clock, copies } = this.#instance;
+    const { account, waitUntil } = this.#request;
     if (!backend.keep) return;
     const storedAt = copy.entry.storedAt + backend.now() - clock.now();
-    const keeping = backend.keep(key, { ...copy, entry: { ...copy.entry, storedAt } });
-    const kept = keeping.catch(() => false).then((stands) => stands || copies.delete(key));
-    this.#request.waitUntil(kept);
+    const keeping = backend.keep(account, key, { ...copy, entry: { ...copy.entry, storedAt } });
+    const kept = keeping.catch(() => false).then((stands) => stands || copies.delete(account, key));
+    waitUntil(kept);
   }
 }
 

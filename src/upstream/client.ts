@@ -2,20 +2,10 @@ import { type Fault, GatewayError, type Reason } from '../core/errors.ts';
 import { isPlainObject, isTooDeep, parsedJson } from '../core/json.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Clock } from '../core/runtime.ts';
-import { beginPhase, during } from '../core/timeline.ts';
-import type {
-  Attempt,
-  Exchange,
-  Keeping,
-  OperationInput,
-  RequestContext,
-  UpstreamAnswer,
-  UpstreamCall,
-  Validators,
-} from './call.ts';
+import type { Entry } from '../store/port.ts';
+import { type Asked, targetOf, type UpstreamAnswer, type UpstreamCall } from './call.ts';
 import { type Hooks, headersBy } from './hooks.ts';
 import { localLinks } from './links.ts';
-import type { Operation } from './operation.ts';
 import { concealableIn, refusalOf, retryAfterOf } from './refusal.ts';
 import type { Table } from './table.ts';
 import type { Via } from './via.ts';
@@ -24,42 +14,60 @@ import { type BodyFlaw, headerOf, type RawAnswer, type Transport } from './trans
 interface ClientOptions {
   readonly transport: Transport;
   readonly clock: Clock;
-  readonly maxBodyBytes: number;
   /** The upstream's `{base_url}`. Clients never see its host. */
   readonly upstream: URL;
   readonly table: Table;
   readonly hooks?: Hooks | undefined;
   readonly logger: Logger;
-  readonly via: Via;
-  /** From the first byte that is sent to the last of the answer, connecting included. */
-  readonly attemptTimeoutMs: number;
+  /** `upstreamTimeoutMs`: from the first byte that is sent to the last of the answer, connecting included. */
+  readonly config: { readonly upstreamMaxBodyBytes: number; readonly upstreamTimeoutMs: number };
 }
 
-/** `own`: the headers of the credential, or what the hook gives in their place; names and values in turn. */
-type Send = (attempt: Attempt, own: readonly string[]) => Promise<RawAnswer>;
+/** The innermost call: one request, one answer, no policy. */
+export class UpstreamClient {
+  readonly #options: ClientOptions;
+  readonly #via: Via;
 
-/** One timer spans connecting, waiting and reading, since a body that drips would restart an idle timer again and again. */
-const sending =
-  ({ transport, clock, via, maxBodyBytes, attemptTimeoutMs }: ClientOptions): Send =>
-  async (attempt, own) => {
-    const { call } = attempt;
-    const { operation, input, abortable, beforeFirstByte, context } = call;
+  constructor(options: ClientOptions, via: Via) {
+    this.#options = options;
+    this.#via = via;
+  }
+
+  /** @throws GatewayError see `noAnswer` and `answerOf`; the reason of the call's abort */
+  async send(call: UpstreamCall): Promise<UpstreamAnswer> {
+    const { hooks } = this.#options;
+    const own = hooks?.headers
+      ? await call.request.during('gates', headersBy(hooks.headers, call, this.#options), call.leg)
+      : credentialOf(call);
+    call.beforeSend?.();
+    const raw = await this.#exchange(call, own);
+    return answerOf(call, raw, own, this.#options);
+  }
+
+  /**
+   * One timer spans connecting, waiting and reading, since a body that drips would restart an idle timer again and again.
+   * `own`: the headers of the credential, or what the hook gives in their place; names and values in turn.
+   */
+  async #exchange(call: UpstreamCall, own: readonly string[]): Promise<RawAnswer> {
+    const { transport, clock, config } = this.#options;
+    const { request, asked, abortable, operation } = call;
     abortable.throwIfAborted();
     const now = clock.now();
-    const phase = (attempt.phase = beginPhase(context, 'attempt', now, call.leg));
-    phase.span = context.span?.attempt(phase, { operation, resends: attempt.resends++ });
-    const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () =>
+    const phase = (call.phase = request.beginPhase('attempt', call.leg, now));
+    phase.span = request.span?.attempt(phase, { operation, resends: call.resends });
+    call.resends++;
+    const stopTimer = clock.after(Math.min(config.upstreamTimeoutMs, call.endsAt - now), () =>
       abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
     );
     let stay: (() => void) | undefined;
     try {
       const exchange = transport({
         method: operation.method,
-        path: targetOf(operation, input),
-        headers: headersOf(call, own, via.after(context.via), phase.span?.traceparent),
-        body: input.body,
-        maxBodyBytes,
-        beforeFirstByte,
+        path: targetOf(asked),
+        headers: this.#headersOf(call, own),
+        body: asked.body,
+        maxBodyBytes: config.upstreamMaxBodyBytes,
+        beforeFirstByte: call.beforeFirstByte,
       });
       stay = abortable.onAbort((reason) => exchange.abort(reason));
       const raw = await exchange.answer;
@@ -70,70 +78,31 @@ const sending =
       stopTimer();
       phase.end = clock.now();
     }
-  };
+  }
 
-/**
- * The innermost call: one request, one answer, no policy.
- * @throws GatewayError see `noAnswer` and `answerOf`
- */
-export function upstreamClient(options: ClientOptions): Exchange {
-  const { clock, upstream, table, hooks } = options;
-  const send = sending(options);
-  return async (attempt) => {
-    const { call } = attempt;
-    const own = hooks?.headers
-      ? await during(clock, call, 'gates', headersBy(hooks.headers, call, options))
-      : credentialOf(call);
-    call.beforeSend?.();
-    const raw = await send(attempt, own);
-    return answerOf(call, raw, { now: clock.now(), own, upstream, refusals: table.refusals });
-  };
+  /** The allow-list of `contract.md` section 2 and `own`; nothing else that the client sent is passed on. */
+  #headersOf({ operation, asked, request, validators, key, phase }: UpstreamCall, own: readonly string[]): string[] {
+    const { traceId, flags, tracestate } = request.trace;
+    const headers = ['accept', 'application/json', 'user-agent', request.userAgent ?? 'portico'];
+    headers.push('x-request-id', request.requestId);
+    headers.push('traceparent', phase?.span?.traceparent ?? `00-${traceId}-${newSpanId()}-${flags}`);
+    headers.push('via', this.#via.after(request.header('via')), ...own);
+    if (asked.body !== undefined) headers.push('content-type', 'application/json');
+    if (tracestate) headers.push('tracestate', tracestate);
+    if (operation.method === 'POST' && key) headers.push('idempotency-key', key);
+    if (validators?.etag) headers.push('if-none-match', validators.etag);
+    if (validators?.lastModified) headers.push('if-modified-since', validators.lastModified);
+    return headers;
+  }
 }
 
-const credentialOf = ({ operation, context }: UpstreamCall) =>
-  operation.credential === 'none' ? [] : ['authorization', `Token ${context.credential}`];
-
-/** Path and query below `{base_url}`, from the template alone, so that no raw path ever gets upstream. */
-export function targetOf(operation: Operation, { id, query }: OperationInput): string {
-  const path = operation.path.replace('{id}', id ?? '');
-  return query === '' ? path : `${path}?${query}`;
-}
-
-/**
- * The allow-list of `contract.md` section 2 and what the hook gives, names and values in turn; nothing else that the client sent is passed on.
- */
-function headersOf(
-  call: UpstreamCall,
-  own: readonly string[],
-  via: string,
-  traceparent = traceparentOf(call.context),
-): string[] {
-  const { operation, input, context, validators, key } = call;
-  const { trace, requestId, userAgent = 'portico' } = context;
-  const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
-  headers.push('traceparent', traceparent, 'via', via);
-  headers.push(...own);
-  if (input.body !== undefined) headers.push('content-type', 'application/json');
-  if (trace.tracestate) headers.push('tracestate', trace.tracestate);
-  if (operation.method === 'POST' && key) headers.push('idempotency-key', key);
-  if (validators?.etag) headers.push('if-none-match', validators.etag);
-  if (validators?.lastModified) headers.push('if-modified-since', validators.lastModified);
-  return headers;
-}
+const credentialOf = ({ operation, request }: UpstreamCall) =>
+  operation.credential === 'none' ? [] : ['authorization', `Token ${request.credential}`];
 
 /** Each attempt has an id of its own, where it has no span too. */
-function traceparentOf({ trace: { traceId, flags } }: RequestContext): string {
+function newSpanId(): string {
   const random = crypto.randomUUID();
-  return `00-${traceId}-${random.slice(0, 8)}${random.slice(24, 32)}-${flags}`;
-}
-
-/** What an answer is read with. */
-interface Answered {
-  readonly now: number;
-  /** The headers that were sent for the credential. */
-  readonly own: readonly string[];
-  readonly upstream: URL;
-  readonly refusals: Table['refusals'];
+  return random.slice(0, 8) + random.slice(24, 32);
 }
 
 /**
@@ -141,17 +110,22 @@ interface Answered {
  * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
  *   `upstream_timeout`
  */
-function answerOf(call: UpstreamCall, raw: RawAnswer, answered: Answered): UpstreamAnswer {
-  const { operation, validators } = call;
+function answerOf(
+  { operation, asked, request, validators }: UpstreamCall,
+  raw: RawAnswer,
+  own: readonly string[],
+  { clock, upstream, table }: ClientOptions,
+): UpstreamAnswer {
   const { status } = raw;
   const isGood = status >= 200 && status < 300;
   const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
-  if (isGood) return jsonAnswer(call, raw, answered.upstream);
+  if (isGood) return jsonAnswer(asked, raw, upstream);
   if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
-  if (status < 400 || status >= 500) throw failure(raw, answered.now);
-  const key = operation.credential === 'none' ? [] : [call.context.credential];
-  throw refusalOf(raw, { ...answered, secrets: [...key, ...concealableIn(answered.own)] });
+  if (status < 400 || status >= 500) throw failure(raw, clock.now());
+  const key = operation.credential === 'none' ? [] : [request.credential];
+  const secrets = [...key, ...concealableIn(own)];
+  throw refusalOf(raw, { now: clock.now(), secrets, upstream, refusals: table.refusals });
 }
 
 const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';
@@ -176,7 +150,7 @@ const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModi
 
 const keptAs = (raw: RawAnswer) => ({ ...keepingOf(raw), validators: validatorsOf(raw) });
 
-function jsonAnswer({ operation, input: { id } }: UpstreamCall, raw: RawAnswer, upstream: URL): UpstreamAnswer {
+function jsonAnswer({ operation, id }: Asked, raw: RawAnswer, upstream: URL): UpstreamAnswer {
   if ('flaw' in raw.body) {
     const { flaw } = raw.body;
     const fault = flaw === 'cut_short' ? 'failed' : 'unusable';
@@ -187,7 +161,7 @@ function jsonAnswer({ operation, input: { id } }: UpstreamCall, raw: RawAnswer, 
   const value = parsedJson(text);
   if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
   const local = operation.paged
-    ? localLinks(text, { upstream, path: targetOf(operation, { id, query: '' }) })
+    ? localLinks(text, { upstream, path: targetOf({ operation, id, query: '' }) })
     : { text, links: [] };
   return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
 }
@@ -199,7 +173,7 @@ const MAX_VALIDATOR = 256;
 
 const isKept = (validator: string) => validator !== '' && validator.length <= MAX_VALIDATOR;
 
-function validatorsOf(raw: RawAnswer): Validators {
+function validatorsOf(raw: RawAnswer): Entry['validators'] {
   const etag = headerOf(raw, 'etag') ?? '';
   const lastModified = headerOf(raw, 'last-modified') ?? '';
   return { ...(isKept(etag) && { etag }), ...(isKept(lastModified) && { lastModified }) };
@@ -233,7 +207,7 @@ const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 const MAX_SECONDS = 2 ** 31;
 
 /** Reads the upstream's `Vary: *`, `no-store`, `no-cache` and `max-age`. Other directives and unusable values are ignored. */
-function keepingOf(raw: RawAnswer): Keeping {
+function keepingOf(raw: RawAnswer): Pick<UpstreamAnswer, 'isStorable' | 'maxFreshMs'> {
   const header = headerOf(raw, 'cache-control') ?? '';
   let isStorable = !/(?:^|,)\s*\*\s*(?:,|$)/.test(headerOf(raw, 'vary') ?? '');
   const limits: number[] = []; // in seconds

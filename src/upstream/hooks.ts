@@ -56,7 +56,7 @@ interface Tools {
  */
 export async function headersBy(
   hook: UpstreamHeaders,
-  { operation, context, abortable, endsAt }: UpstreamCall,
+  { operation, request, abortable, endsAt }: UpstreamCall,
   { clock, logger }: Tools,
 ): Promise<string[]> {
   const { id, method, path } = operation;
@@ -70,14 +70,14 @@ export async function headersBy(
     ended.reject(reason);
   });
   const given = async () => {
-    const credential = operation.credential === 'none' ? undefined : context.credential;
+    const credential = operation.credential === 'none' ? undefined : request.credential;
     return sendable(await hook({ operation: { id, method, path }, credential, signal: controller.signal }));
   };
   try {
     return await Promise.race([given(), ended.promise]);
   } catch (error) {
     abortable.throwIfAborted();
-    logFault(logger, context, error, hookFailed('headers'));
+    logFault(logger, request, error, hookFailed('headers'));
     throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
   } finally {
     stopTimer();

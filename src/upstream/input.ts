@@ -3,7 +3,6 @@ import { type ErrorItem, GatewayError } from '../core/errors.ts';
 import { extentOf, MAX_DEPTH, parsedJson } from '../core/json.ts';
 import { itemOf, itemsOfIssue } from './issues.ts';
 import type { Operation } from './operation.ts';
-import type { OperationInput } from './call.ts';
 
 /** Four times what a documented body can have. Checking ten times as many would block the process for a while. */
 const MAX_VALUES = 1_000;
@@ -14,7 +13,10 @@ const MAX_ITEMS = 50;
  * Checks a client's query and body against the document. What the document does not list is passed on.
  * @throws GatewayError `validation_failed` with one entry per bad parameter or field, `malformed_json`
  */
-export function checkInput(operation: Pick<Operation, 'query' | 'body'>, input: OperationInput): void {
+export function checkInput(
+  operation: Pick<Operation, 'query' | 'body'>,
+  input: { readonly query: string; readonly body?: string | undefined },
+): void {
   const errors = operation.query && input.query !== '' ? queryErrors(operation.query, input.query) : [];
   if (errors.length > 0) throw invalid(errors);
   if (operation.body && (input.body !== undefined || !operation.body.optional)) {

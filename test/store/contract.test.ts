@@ -4,14 +4,14 @@ import { Accounts } from '../../src/store/accounts.ts';
 import { Copies, type Copy } from '../../src/store/copies.ts';
 import { MemoryBackend } from '../../src/store/memory.ts';
 import type { RedisShelf } from '../../src/entry/node/redis/backend.ts';
-import type { CacheKey, Store } from '../../src/store/port.ts';
+import type { Store } from '../../src/store/port.ts';
 import { START_MS, testClock } from '../support/clock.ts';
 import { FirstProcess, sharingCopies } from '../support/ipc.ts';
 import { accountsOver, objectShelf } from '../support/object-storage.ts';
 import { hasRedis, relyOn, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
 import { FakeShelf } from '../support/fake-shelf.ts';
 import { sharedStores, shelfOf, storeOver } from '../support/stores.ts';
-import { keyIn, newAccount, storeContract } from './contract.ts';
+import { keyIn, newAccount, type OwnKey, storeContract } from './contract.ts';
 import { shelfContract } from './shelf.ts';
 
 const maxBytes = 8_388_608;
@@ -23,8 +23,12 @@ storeContract('the store of one process', () => {
 });
 
 const MEGABYTE = 1_048_576;
-const keep = (copies: Copies, key: CacheKey, text: string) =>
-  copies.set(key, { entry: { text, links: [], etag: '', storedAt: 0, validators: {} }, version: '', askedAt: 0 });
+const keep = (copies: Copies, key: OwnKey, text: string) =>
+  copies.set(key.account, key, {
+    entry: { text, links: [], etag: '', storedAt: 0, validators: {} },
+    version: '',
+    askedAt: 0,
+  });
 
 describe('copies of one process', () => {
   /** Bytes that one copy takes at the very least. */
@@ -43,10 +47,10 @@ describe('copies of one process', () => {
       keyIn(accounts[n % 100]!, `getTransaction/${n}?${more}`),
     );
     for (const key of keys) keep(copies, key, text);
-    const held = keys.filter((key) => copies.get(key)).length;
+    const held = keys.filter((key) => copies.get(key.account, key)).length;
     expect(held * bytes).toBeLessThanOrEqual(MEGABYTE);
     expect(held * (bytes + 900)).toBeGreaterThan(MEGABYTE / 2); // what it costs to hold a copy is counted as well
-    for (const [n, key] of keys.entries()) if (n % 2) copies.delete(key);
+    for (const [n, key] of keys.entries()) if (n % 2) copies.delete(key.account, key);
     for (const account of accounts) copies.deleteAll(account);
     expect(copies.usage()).toMatchObject({ bytes: 0, entries: 0 });
   });
@@ -57,7 +61,7 @@ describe('copies of one process', () => {
     keep(copies, used, '{}');
     for (let n = 0; n < 200; n++) {
       keep(copies, keyIn(newAccount()), 'x'.repeat(20_000));
-      expect(copies.get(used)).toBeDefined();
+      expect(copies.get(used.account, used)).toBeDefined();
     }
   });
 });

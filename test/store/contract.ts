@@ -25,6 +25,11 @@ export interface Tested {
   readonly pass: (ms: number) => void | Promise<void>;
 }
 
+/** A cache key, and whose it is. */
+export interface OwnKey extends CacheKey {
+  readonly account: string;
+}
+
 /** An account that no other test has used: a store may outlive a test. */
 export const newAccount = (): string => `account-${unique()}`;
 
@@ -57,18 +62,18 @@ export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => {
 
 const waitUntil = () => undefined;
 
-const look = async (store: Store, key: CacheKey): Promise<Snapshot> =>
+const look = async (store: Store, key: OwnKey): Promise<Snapshot> =>
   store.snapshot({ account: key.account, window: undefined, keys: [key], waitUntil });
 
 /** What a new request finds. */
-export const find = async (store: Store, key: CacheKey): Promise<Found> => (await look(store, key)).lookup(key);
+export const find = async (store: Store, key: OwnKey): Promise<Found> => (await look(store, key)).lookup(key);
 
-export const heldIn = async (store: Store, key: CacheKey): Promise<string | undefined> =>
+export const heldIn = async (store: Store, key: OwnKey): Promise<string | undefined> =>
   (await find(store, key)).entry?.text;
 
 const TAGS = ['subusers', 'subusers/5'] as const;
 
-export const keyIn = (account: string, key = 'getSubuser/5?', tags: readonly Tag[] = TAGS): CacheKey => ({
+export const keyIn = (account: string, key = 'getSubuser/5?', tags: readonly Tag[] = TAGS): OwnKey => ({
   account,
   key,
   tags,
@@ -90,7 +95,7 @@ const INVALIDATIONS: readonly (readonly [string, readonly Tag[], boolean])[] = [
 
 const EMPTY = { links: [], etag: '', validators: {} };
 
-const drop = async (store: Store, of: CacheKey, what: 'key' | 'everything') => {
+const drop = async (store: Store, of: OwnKey, what: 'key' | 'everything') => {
   const snapshot = await look(store, of);
   await snapshot.save(of, await snapshot.lookup(of), { drop: what });
 };
@@ -102,7 +107,7 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
     let one: Store;
     let other: Store;
     let account: string;
-    let key: CacheKey;
+    let key: OwnKey;
 
     beforeEach(async () => {
       tested = await open();
@@ -113,7 +118,7 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
 
     const entryOf = (text: string): Entry => ({ ...EMPTY, text, storedAt: tested.clock.now() });
     /** Ends a fetch that a request has begun, when all that is behind it is done. */
-    const save = async (store: Store, of: CacheKey, found: Found, text: string): Promise<Saved> => {
+    const save = async (store: Store, of: OwnKey, found: Found, text: string): Promise<Saved> => {
       const behind: Promise<unknown>[] = [];
       const later = (work: Promise<unknown>) => void behind.push(work);
       const snapshot = await store.snapshot({ account: of.account, window: undefined, keys: [of], waitUntil: later });
@@ -122,7 +127,7 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       return saved;
     };
     /** A read from its beginning to its end. */
-    const keep = async (store: Store, of: CacheKey, text: string) =>
+    const keep = async (store: Store, of: OwnKey, text: string) =>
       (await save(store, of, await find(store, of), text)).stored;
     const begin = async (store: Store, changes: Partial<NewWrite>) => {
       const write = writeOf({ account, now: tested.clock.now(), ...changes });

@@ -1,17 +1,17 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { CacheKey, NewWrite, SessionId, Store, WriteEnd } from '../../src/store/port.ts';
+import type { NewWrite, SessionId, Store, WriteEnd } from '../../src/store/port.ts';
 import { testClock } from '../support/clock.ts';
 import { NOTE_MS, sharedStores } from '../support/stores.ts';
-import { ANSWER, find, heldIn, keyIn, newAccount, writeOf } from './contract.ts';
+import { ANSWER, find, heldIn, keyIn, newAccount, type OwnKey, writeOf } from './contract.ts';
 
 const waitUntil = () => undefined;
 const HOUR_MS = 3_600_000;
 
-const look = async (store: Store, key: CacheKey, session?: SessionId) =>
+const look = async (store: Store, key: OwnKey, session?: SessionId) =>
   store.snapshot({ account: key.account, window: undefined, keys: [key], session, waitUntil });
 
-const refuse = async (store: Store, key: CacheKey) => {
+const refuse = async (store: Store, key: OwnKey) => {
   const snapshot = await look(store, key);
   return snapshot.save(key, await snapshot.lookup(key), { drop: 'everything' });
 };
@@ -20,7 +20,7 @@ const refuse = async (store: Store, key: CacheKey) => {
 function open() {
   const clock = testClock();
   const stores = sharedStores(clock);
-  const keep = async (store: Store, key: CacheKey, text: string) => {
+  const keep = async (store: Store, key: OwnKey, text: string) => {
     const snapshot = await look(store, key);
     const entry = { text, links: [], etag: '', storedAt: clock.now(), validators: {} };
     const saved = await snapshot.save(key, await snapshot.lookup(key), { entry });

@@ -32,7 +32,7 @@ export class FirstProcess {
   }
 }
 
-const placeOf = ({ account, key }: CacheKey) => `${account} ${key}`;
+const placeOf = (account: string, { key }: CacheKey) => `${account} ${key}`;
 
 /**
  * Workers have copies of their own. The contract of stores looks at what others have kept, so this gives them the copies of
@@ -42,12 +42,12 @@ export function sharingCopies(worker: IpcBackend, copies: Map<string, Copy>): Ip
   const look = worker.look.bind(worker);
   return Object.assign(worker, {
     look: async (account: string, keys: readonly CacheKey[] = [], key?: string) => {
-      const found = keys.map((one) => copies.get(placeOf(one)));
+      const found = keys.map((one) => copies.get(placeOf(account, one)));
       return { ...(await look(account, keys, key)), copies: found };
     },
-    keep: async (key: CacheKey, copy: Copy) => {
-      const known = copies.get(placeOf(key));
-      if (known?.version !== copy.version || known.askedAt <= copy.askedAt) copies.set(placeOf(key), copy);
+    keep: async (account: string, key: CacheKey, copy: Copy) => {
+      const known = copies.get(placeOf(account, key));
+      if (known?.version !== copy.version || known.askedAt <= copy.askedAt) copies.set(placeOf(account, key), copy);
     },
   });
 }

@@ -3,7 +3,7 @@ import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { OncePerMinute } from '../../core/once-per-minute.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
-import { noteMsOf } from '../../cache/keys.ts';
+import { noteMsOf } from '../../upstream/read.ts';
 import { Accounts } from '../../store/accounts.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import { SealedNotes } from '../../store/sealed.ts';

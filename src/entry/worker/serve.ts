@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'hono';
 import type { Deps } from '../../app.ts';
-import { noteMsOf } from '../../cache/keys.ts';
+import { noteMsOf } from '../../upstream/read.ts';
 import { type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
 import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
@@ -101,7 +101,6 @@ function open({ config, table, overviews, hooks }: Given, { env, secrets: own, i
     trialAccounts: outside?.accounts,
     // The platform sets this header, whatever a client sends.
     addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
-    waitUntil: () => undefined, // the platform always passes an execution context
   };
   return { deps, drain: async () => undefined };
 }

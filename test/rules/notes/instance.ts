@@ -249,7 +249,7 @@ export class Instance {
 
   #keyOf(tag: ReadTag): CacheKey {
     const { copyMs } = this.#world;
-    return { account: ACCOUNT, key: tag, tags: [tag], freshMs: copyMs, lifeMs: copyMs };
+    return { key: tag, tags: [tag], freshMs: copyMs, lifeMs: copyMs };
   }
 
   async #fetch(running: Running, { name, tag, snapshot, found, promised }: Fetch): Promise<Answer | 'refused'> {

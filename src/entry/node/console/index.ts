@@ -1,7 +1,7 @@
 import { isIPv4 } from 'node:net';
 import { GatewayError } from '../../../core/errors.ts';
 import { type Answer, jsonAnswer } from '../../../http/reply.ts';
-import type { ClientRequest } from '../../../http/request.ts';
+import type { ClientRequest } from '../../../core/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
 import type { nodeDeps } from '../deps.ts';

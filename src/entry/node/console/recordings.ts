@@ -1,5 +1,6 @@
 import type { Metrics } from '../../../core/metrics.ts';
-import type { OpenCircuit, Recorded, Recorder, UnknownOutcome } from '../../../core/recorder.ts';
+import type { OpenCircuit, Recorder, UnknownOutcome } from '../../../core/recorder.ts';
+import type { ClientRequest } from '../../../core/request.ts';
 import { legsOf, waitsIn } from '../../../core/timeline.ts';
 import { VERSION } from '../../../core/version.ts';
 import { Steps } from './steps.ts';
@@ -33,7 +34,7 @@ export class Recordings implements Recorder {
     this.#slowMs = slowMs;
   }
 
-  answered(request: Recorded, status: number, endedAt: number): void {
+  answered(request: ClientRequest, status: number, endedAt: number): void {
     const { begunAt, account, reason, failed, phases } = request;
     const ms = endedAt - begunAt;
     const isFailed = status >= 500 || reason !== undefined || failed !== undefined;
@@ -109,7 +110,7 @@ function add<T>(list: T[], most: number, item: T): void {
 }
 
 /** Plain data, so that neither the request nor its spans are kept. Phases are in milliseconds from its begin. */
-function keep(request: Recorded, known: { number: number; status: number; ms: number; isBad: boolean }) {
+function keep(request: ClientRequest, known: { number: number; status: number; ms: number; isBad: boolean }) {
   const { requestId, method, route, begunAt, account, code, reason, fresh, failed, stale } = request;
   const from = (at = Infinity) => tenths(Math.min(at - begunAt, known.ms));
   const phases = waitsIn(request.phases ?? []).slice(0, MOST_PHASES);

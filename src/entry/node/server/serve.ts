@@ -15,7 +15,7 @@ export interface ServeOptions {
   readonly app: Pick<Hono<Env>, 'fetch'>;
   /** Answers what the guards refuse. */
   readonly refuse: ReturnType<typeof refuser>;
-  readonly waitUntil: WaitUntil;
+  readonly waitUntil: WaitUntil | undefined;
   readonly host: string;
   readonly port: number;
   /** Other processes listen there too, and the system spreads the connections. */
@@ -108,7 +108,7 @@ const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
 /** What stands before Hono's listener: it refuses what is no good HTTP, or one request too many. */
 function guarded({ app, refuse, waitUntil, onOverload }: ServeOptions) {
-  const execution = { waitUntil, passThroughOnException() {}, props: {} };
+  const execution = { waitUntil: waitUntil ?? (() => undefined), passThroughOnException() {}, props: {} };
   const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
   const turnAway = (answer: Answer, error: GatewayError) => {
     const { method = '', headers: sent } = answer.req;

@@ -14,7 +14,8 @@ import {
 } from '@opentelemetry/api';
 import { KNOWN_METHODS } from '../../../app.ts';
 import { type AttemptSpan, BACKGROUND, type Phase, type RequestSpan, type Sent } from '../../../core/timeline.ts';
-import type { TracedRequest, Tracing } from '../../../core/tracing.ts';
+import type { ClientRequest } from '../../../core/request.ts';
+import type { Tracing } from '../../../core/request.ts';
 
 /**
  * Spans of requests, by OpenTelemetry's conventions for HTTP. They have no raw path, query, header, body or address of a client;
@@ -29,7 +30,7 @@ export class Spans implements Tracing {
     this.#upstream = { 'server.address': hostname, 'server.port': Number(port) || (protocol === 'https:' ? 443 : 80) };
   }
 
-  begin(request: TracedRequest): ReturnType<Tracing['begin']> {
+  begin(request: ClientRequest): ReturnType<Tracing['begin']> {
     if (!this.tracer) return undefined;
     const served = new Served(request, this.tracer, this.#upstream);
     if (!isSpanContextValid(served.ids)) return undefined; // a host has turned traces off for what is served here
@@ -41,7 +42,7 @@ export class Spans implements Tracing {
 
 /** The span of a request, and those in it. */
 class Served implements RequestSpan {
-  readonly #request: TracedRequest;
+  readonly #request: ClientRequest;
   readonly #tracer: Tracer;
   readonly #upstream: Attributes;
   readonly span: Span;
@@ -52,7 +53,7 @@ class Served implements RequestSpan {
   readonly #legs = new Map<string, Context>();
   #isOver = false;
 
-  constructor(request: TracedRequest, tracer: Tracer, upstream: Attributes) {
+  constructor(request: ClientRequest, tracer: Tracer, upstream: Attributes) {
     this.#request = request;
     this.#tracer = tracer;
     this.#upstream = upstream;
@@ -150,7 +151,7 @@ class Served implements RequestSpan {
 const FAILED = { code: SpanStatusCode.ERROR };
 
 /** The span that the host is in; else the client's. */
-function parentOf(request: TracedRequest): Context {
+function parentOf(request: ClientRequest): Context {
   const around = context.active();
   const ids = trace.getSpanContext(around);
   const { traceId, parentId, flags, tracestate } = request.trace;
@@ -163,7 +164,7 @@ function parentOf(request: TracedRequest): Context {
 const flagsOf = (flags: number) => flags.toString(16).padStart(2, '0');
 
 /** A method or a path that is none of ours may be any text, and is not told. */
-function nameOf({ method, route: { name } }: TracedRequest): string {
+function nameOf({ method, route: { name } }: ClientRequest): string {
   const known = KNOWN_METHODS.has(method) ? method : 'HTTP';
   return name.startsWith('/') ? `${known} ${name}` : known;
 }

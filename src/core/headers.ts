@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Trace } from '../core/tracing.ts';
+import type { Trace } from '../core/timeline.ts';
 
 const AUTHORIZATION = /^(?:token|bearer) +([\x21-\x7e]{1,4096})$/i;
 
