@@ -1,39 +1,35 @@
 import { Cache, type Part, type ReadResult } from '../cache/read.ts';
 import type { ClientRequest } from '../core/request.ts';
-import type { MaybePromise } from '../core/runtime.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
-import { type AccountId, addressOwner, type Snapshot } from '../store/port.ts';
+import { addressOwner, type Snapshot } from '../store/port.ts';
 import { UpstreamCall } from '../upstream/call.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
 import { type Read, ReadRows } from '../upstream/read.ts';
-import { Admission, endSession, type Reads } from './admission.ts';
+import { Admission, endSession } from './admission.ts';
 import type { GatewayDeps } from './deps.ts';
 import { AccountSessions } from './sessions.ts';
 import { Waiting } from './waiting.ts';
 import { Writes } from './write.ts';
 
 /** The one way to upstream data: every route, section and batch item comes through here. */
-export class Gateway {
-  readonly deps: GatewayDeps;
+export class Gateway extends Admission {
   readonly rows: ReadRows;
   readonly waiting: Waiting;
   readonly sessions: AccountSessions;
   readonly writes: Writes;
-  readonly #admission: Admission;
   readonly #cache: Cache;
 
   constructor(deps: GatewayDeps) {
+    super(deps);
     const { config, store, table } = deps;
-    this.deps = deps;
     this.rows = new ReadRows(table, config);
     this.waiting = new Waiting(deps);
-    const admission = (this.#admission = new Admission(deps));
     const calls = new UpstreamCalls({
       ...deps,
-      client: new UpstreamClient(deps, admission.via),
-      onOutcome(call, outcome) {
-        admission.accepted.learn(call, outcome);
+      client: new UpstreamClient(deps, this.via),
+      onOutcome: (call, outcome) => {
+        this.accepted.learn(call, outcome);
         endSession(store, call.request, call.account, outcome.error); // also of what goes on in the background
       },
     });
@@ -47,24 +43,8 @@ export class Gateway {
         return calls.make(new UpstreamCall(request, read, { account, owner, ...how }));
       },
     });
-    this.sessions = new AccountSessions(admission, this.rows, (read, request, snapshot, part) =>
-      this.read(read, request, snapshot, part),
-    );
-    this.writes = new Writes(admission, calls, this.waiting);
-  }
-
-  /**
-   * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes are this
-   * process's.
-   * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
-   */
-  admit(request: ClientRequest, reads?: Reads): MaybePromise<Snapshot> {
-    return this.#admission.admit(request, reads);
-  }
-
-  /** The account of the request's credential. @throws GatewayError `unauthenticated` */
-  accountOf(request: ClientRequest): MaybePromise<AccountId> {
-    return this.#admission.accountOf(request);
+    this.sessions = new AccountSessions(this, this.rows, (...read) => this.read(...read));
+    this.writes = new Writes(this, calls, this.waiting);
   }
 
   /** The answer from a fresh copy, without waiting; undefined if there is none, or the request wants none. */

@@ -1,7 +1,7 @@
 import type { StatusClass } from '../core/metrics.ts';
 import { whenDone } from '../core/runtime.ts';
 import { legsOf, ownMsOf, waitsIn } from '../core/timeline.ts';
-import type { HonoRequest, HttpDeps } from './request.ts';
+import type { HonoRequest } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 export const CLIENT_LEFT = 499;
@@ -20,28 +20,24 @@ export function endRequest(request: HonoRequest, status: number): void {
 }
 
 function record(request: HonoRequest, status: number): void {
-  const { route, cache, begunAt, phases, tools } = request;
-  if (route.isProbe && !isClientsFault(status)) return;
-  const { clock, digest, metrics, recorder } = tools;
+  const { route, cache = NONE, begunAt, phases, tools } = request;
+  const { clock, digest, metrics, recorder, config, random } = tools;
+  if (route.isProbe && (status < 400 || status >= 500)) return; // a path that only looks like a probe's has its line
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
-  if (isLogged(tools, status)) {
-    const client = digest.address(request.address);
-    const logged = whenDone(client, (known) => log(request, { status, endedAt, client: known }));
+  const { from, share } = config.logRequests;
+  if (status >= from || (share > 0 && random() < share)) {
+    const logged = whenDone(digest.address(request.address), (client) => log(request, { status, endedAt, client }));
     if (logged instanceof Promise) request.waitUntil(logged);
   }
-  const { operation = NONE } = route;
-  const ms = endedAt - begunAt;
-  metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
+  const statusClass = `${Math.trunc(status / 100)}xx` as StatusClass;
+  metrics.requestDone({ operation: route.operation ?? NONE, status: statusClass, cache }, endedAt - begunAt);
   recorder?.answered(request, status, endedAt);
   if (!phases) return;
   const waits = waitsIn(phases);
   for (const { phase, start, end = endedAt } of waits) metrics.phaseDone(phase, end - start);
   if (waits.length > 0) metrics.phaseDone('own', ownMsOf(waits, begunAt, endedAt));
 }
-
-/** A path that only looks like a probe's, or a page that may not see the console. */
-const isClientsFault = (status: number) => status >= 400 && status < 500;
 
 interface Ended {
   readonly status: number;
@@ -50,33 +46,28 @@ interface Ended {
 }
 
 function log(request: HonoRequest, { status, endedAt, client }: Ended): void {
-  const { requestId, trace, method, route, account, cache, upstreamCalls, upstreamMs, code, tools } = request;
-  const { reason, outcome, failed, stale, startedAt, begunAt } = request;
+  const { route, startedAt, begunAt, tools } = request;
   tools.logger.request({
-    request_id: requestId,
-    trace_id: trace.traceId,
-    method,
+    request_id: request.requestId,
+    trace_id: request.trace.traceId,
+    method: request.method,
     route: route.name,
     status,
     duration_ms: rounded(endedAt - startedAt),
     operation: route.operation,
-    account,
-    cache,
-    upstream_calls: upstreamCalls,
-    upstream_ms: rounded(upstreamMs),
+    account: request.account,
+    cache: request.cache,
+    upstream_calls: request.upstreamCalls,
+    upstream_ms: rounded(request.upstreamMs),
     client,
-    code,
-    reason,
-    outcome,
-    failed,
-    stale,
+    code: request.code,
+    reason: request.reason,
+    outcome: request.outcome,
+    failed: request.failed,
+    stale: request.stale,
     legs: endedAt - begunAt >= tools.config.slowMs ? legFields(request, endedAt) : undefined,
   });
 }
-
-/** Whether a request with this status has a line. */
-const isLogged = ({ config: { logRequests }, random }: HttpDeps, status: number): boolean =>
-  status >= logRequests.from || (logRequests.share > 0 && random() < logRequests.share);
 
 function legFields({ route, phases = [], begunAt: startedAt }: HonoRequest, endedAt: number) {
   const legs = legsOf(phases, { name: route.operation ?? route.name, startedAt, endedAt });
@@ -88,7 +79,5 @@ function legFields({ route, phases = [], begunAt: startedAt }: HonoRequest, ende
 }
 
 const NONE = '(none)';
-
-const classOf = (status: number) => `${Math.trunc(status / 100)}xx` as StatusClass;
 
 const rounded = (ms: number) => Math.round(ms * 10) / 10;

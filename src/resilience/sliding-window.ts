@@ -4,7 +4,7 @@ const STEPS = 20;
 export class SlidingWindow {
   readonly #stepMs: number;
   /** Counts of the last steps, each at its number modulo `STEPS`. */
-  readonly #counts = Array.from({ length: STEPS }, () => 0);
+  readonly #counts: number[] = Array.from({ length: STEPS }, () => 0);
   #sum = 0;
   /** Number of the latest step, since the epoch. */
   #latest = 0;
@@ -15,35 +15,26 @@ export class SlidingWindow {
 
   /** A negative `count` takes back what was added at that instant. What is older than the span changes nothing. */
   add(at: number, count = 1): void {
-    const step = this.#stepOf(at);
-    this.#forgetUpTo(step);
+    const step = this.#advance(at);
     if (step <= this.#latest - STEPS) return;
-    this.#set(step, this.#of(step) + count);
+    this.#counts[step % STEPS] = (this.#counts[step % STEPS] ?? 0) + count;
+    this.#sum += count;
   }
 
   sum(now: number): number {
-    this.#forgetUpTo(this.#stepOf(now));
+    this.#advance(now);
     return this.#sum;
   }
 
-  #stepOf(at: number): number {
-    return Math.floor(at / this.#stepMs);
-  }
-
-  #forgetUpTo(step: number): void {
+  /** Forgets what is older than the span. Returns the number of the step. */
+  #advance(now: number): number {
+    const step = Math.floor(now / this.#stepMs);
     this.#latest = Math.max(this.#latest, step - STEPS);
     while (this.#latest < step) {
       this.#latest++;
-      this.#set(this.#latest, 0); // it has the place of the one that is over
+      this.#sum -= this.#counts[this.#latest % STEPS] ?? 0; // its place was that of the step that is over
+      this.#counts[this.#latest % STEPS] = 0;
     }
-  }
-
-  #of(step: number): number {
-    return this.#counts[step % STEPS] ?? 0;
-  }
-
-  #set(step: number, count: number): void {
-    this.#sum += count - this.#of(step);
-    this.#counts[step % STEPS] = count;
+    return step;
   }
 }

@@ -1,6 +1,5 @@
 import type { Clock } from '../core/runtime.ts';
 import { GatewayError } from '../core/errors.ts';
-import { Tally } from '../core/tally.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { isAddress, type Owner } from '../store/port.ts';
 import type { UpstreamCall } from '../upstream/call.ts';
@@ -19,16 +18,27 @@ const STANDING_MS = 50;
 const STANDS_AFTER_MS = 500;
 
 interface Waiter {
-  readonly owner: Owner;
+  readonly share: Share;
   readonly start: () => void;
 }
 
-/** Owners that are accounts, or those that are addresses: how many slots they may have and have, and who waits. */
+/** Owners that are accounts, or those that are addresses: how many slots they may have together and have. */
 interface Pool {
   readonly max: number;
   used: number;
-  readonly queues: Map<Owner, Set<Waiter>>;
+  /** Owners of which calls wait, in the order of their turns. */
+  readonly queue: Set<Share>;
 }
+
+/** The slots of one owner. Kept when it has none: in a map of numbers, what comes and goes costs 4 µs of a call. */
+interface Share {
+  readonly pool: Pool;
+  held: number;
+  readonly waiting: Set<Waiter>;
+}
+
+/** Owners that have no slot are forgotten together, when there are as many as this. */
+const MANY = 10_000;
 
 interface Tools {
   readonly clock: Clock;
@@ -43,7 +53,7 @@ export class Slots {
   readonly #tools: Tools;
   readonly #accounts: Pool;
   readonly #strangers: Pool;
-  readonly #held = new Tally();
+  readonly #shares = new Map<Owner, Share>();
   #free: number;
   #waiting = 0;
   #waitingSince = 0;
@@ -51,8 +61,8 @@ export class Slots {
 
   constructor(tools: Tools, count: number) {
     this.#tools = tools;
-    this.#accounts = { max: count, used: 0, queues: new Map() };
-    this.#strangers = { max: Math.ceil(count * STRANGERS_SHARE), used: 0, queues: new Map() };
+    this.#accounts = { max: count, used: 0, queue: new Set() };
+    this.#strangers = { max: Math.ceil(count * STRANGERS_SHARE), used: 0, queue: new Set() };
     this.#free = count;
     tools.metrics.watch('waiting_calls', () => this.#waiting);
     tools.metrics.watch('calls_limit', () => count);
@@ -60,35 +70,41 @@ export class Slots {
 
   /** False where the owner has to wait for one. */
   take(owner: Owner): boolean {
-    const isFree = this.#mayHaveMore(owner);
-    if (isFree) this.#count(owner, 1);
+    const share = this.#shareOf(owner);
+    const isFree = this.#mayHaveMore(share);
+    if (isFree) this.#count(share, 1);
     return isFree;
   }
 
-  release(held: Owner): void {
-    this.#count(held, -1);
+  release(owner: Owner): void {
+    this.#count(this.#shareOf(owner), -1);
     for (let next = this.#next(); next; next = this.#next()) {
       this.#leave(next);
-      this.#count(next.owner, 1);
+      this.#count(next.share, 1);
       next.start();
     }
     if (this.#free > 0) this.#fullSince = undefined;
   }
 
-  #poolOf(owner: Owner): Pool {
-    return isAddress(owner) ? this.#strangers : this.#accounts;
+  #shareOf(owner: Owner): Share {
+    const known = this.#shares.get(owner);
+    if (known) return known;
+    if (this.#shares.size >= MANY)
+      for (const [one, { held, waiting }] of this.#shares) if (held + waiting.size === 0) this.#shares.delete(one);
+    const pool = isAddress(owner) ? this.#strangers : this.#accounts;
+    const share = { pool, held: 0, waiting: new Set<Waiter>() };
+    this.#shares.set(owner, share);
+    return share;
   }
 
-  #mayHaveMore(owner: Owner): boolean {
-    const { used, max } = this.#poolOf(owner);
-    const held = this.#held.of(owner);
+  #mayHaveMore({ pool, held }: Share): boolean {
     const isInShare = held === 0 || held + 1 <= (this.#free + held) * SHARE;
-    return this.#free > 0 && used < max && isInShare;
+    return this.#free > 0 && pool.used < pool.max && isInShare;
   }
 
-  #count(owner: Owner, change: 1 | -1): void {
-    this.#held.add(owner, change);
-    this.#poolOf(owner).used += change;
+  #count(share: Share, change: 1 | -1): void {
+    share.held += change;
+    share.pool.used += change;
     this.#free -= change;
     if (this.#free === 0) this.#fullSince ??= this.#tools.clock.now();
   }
@@ -97,9 +113,10 @@ export class Slots {
   wait({ owner, abortable }: UpstreamCall, now: number): Promise<void> {
     const waitMs = this.#maxWaitMs(now);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiter = { owner, start: resolve };
-    const { queues } = this.#poolOf(owner);
-    queues.set(owner, (queues.get(owner) ?? new Set()).add(waiter));
+    const share = this.#shareOf(owner);
+    const waiter = { share, start: resolve };
+    share.waiting.add(waiter);
+    share.pool.queue.add(share);
     this.#waiting++;
     const leave = (reason: unknown) => {
       if (this.#leave(waiter)) reject(reason);
@@ -114,28 +131,28 @@ export class Slots {
 
   /** Removes a waiter. Its owner goes to the end of the queue, so that owners take turns. */
   #leave(waiter: Waiter): boolean {
-    const { queues } = this.#poolOf(waiter.owner);
-    const queue = queues.get(waiter.owner);
-    if (!queue?.delete(waiter)) return false;
+    const { share } = waiter;
+    if (!share.waiting.delete(waiter)) return false;
     this.#waiting--;
-    queues.delete(waiter.owner);
-    if (queue.size > 0) queues.set(waiter.owner, queue);
+    share.pool.queue.delete(share);
+    if (share.waiting.size > 0) share.pool.queue.add(share);
     return true;
   }
 
-  /** Who waits and has fewest slots, if he may have one. If he may not, neither may those who have more. */
+  /** The first call of the owner that has fewest slots, if it may have one. If it may not, neither may those who have more. */
   #next(): Waiter | undefined {
-    let next: Waiter | undefined;
-    let fewest = Infinity;
-    for (const { used, max, queues } of [this.#accounts, this.#strangers]) {
+    if (this.#waiting === 0) return undefined;
+    let next: Share | undefined;
+    for (const { used, max, queue } of [this.#accounts, this.#strangers]) {
       if (used >= max) continue;
-      for (const [owner, [first]] of queues) {
-        const held = this.#held.of(owner);
-        if (held < fewest) [next, fewest] = [first, held];
-        if (held === 0) break;
+      for (const share of queue) {
+        if (share.held < (next?.held ?? Infinity)) next = share;
+        if (share.held === 0) break;
       }
     }
-    return next && this.#mayHaveMore(next.owner) ? next : undefined;
+    if (!next || !this.#mayHaveMore(next)) return undefined;
+    const [first] = next.waiting;
+    return first;
   }
 
   /** How long a call that comes now may wait. */

@@ -6,9 +6,12 @@ const GATEWAY = /(?<![^\s,])portico-[\w-]{12}(?![^\s,])/g;
 /** Tells in `Via` which gateways a request has been through: this one, and those of ours before it. */
 export class Via {
   readonly #own: string;
+  /** What is sent for a request that has been through no other. */
+  readonly #alone: string;
 
   constructor(own: string) {
     this.#own = own;
+    this.#alone = `1.1 ${own}`;
   }
 
   /**
@@ -16,13 +19,15 @@ export class Via {
    * Whatever else a client says of its way stays here.
    */
   after(came: string | undefined): string {
+    if (came === undefined) return this.#alone;
     return [...gatewaysIn(came), this.#own].map((id) => `1.1 ${id}`).join(', ');
   }
 
   /** @throws GatewayError `loop_detected` if the request has been here */
   assertNew(came: string | undefined): void {
-    if (gatewaysIn(came).includes(this.#own)) throw GatewayError.of('loop_detected', { fault: 'not_sent' });
+    if (came !== undefined && gatewaysIn(came).includes(this.#own))
+      throw GatewayError.of('loop_detected', { fault: 'not_sent' });
   }
 }
 
-const gatewaysIn = (via: string | undefined): readonly string[] => via?.match(GATEWAY) ?? [];
+const gatewaysIn = (via: string): readonly string[] => via.match(GATEWAY) ?? [];
