@@ -157,7 +157,8 @@ function problemOf(id: string, row: Given): string | undefined {
     : `is refused with \`${code}\`, which is no code: lower-case words, joined by _ or -`;
 }
 
-const MOST_SECONDS = 31_536_000;
+/** The longest that a policy may say: a year. */
+export const MOST_SECONDS = 31_536_000;
 
 const isPolicy = ({ fresh, stale, onError }: CachePolicy) =>
   [fresh, stale, onError].every((time) => time >= 0 && time <= MOST_SECONDS);
