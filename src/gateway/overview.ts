@@ -32,15 +32,13 @@ export const from = <const Name extends string>(section: Name, member: string, l
   ...(list && { list }),
 });
 
-type QueryValue = string | number | boolean | FromPath;
-
 /** One read of the upstream. */
 export interface Section {
   /** A row, which is a GET. The gateway reads the row of that name in its own table. */
   readonly read: Operation;
   /** Where the row's path has an `{id}`. */
   readonly id?: string | FromPath | From;
-  readonly query?: Readonly<Record<string, QueryValue>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | FromPath>>;
   /** The failure of this section fails the whole. */
   readonly required?: true;
 }
@@ -84,25 +82,18 @@ export function parameterOf({
 
 /** Only a section of the same overview can name the id of another one. No section has other members than `Section`. */
 type Checked<All> = {
-  readonly [K in keyof All]: { readonly id?: string | FromPath | From<Others<All, K>> } & Readonly<
+  readonly [K in keyof All]: { readonly id?: string | FromPath | From<Exclude<keyof All, K> & string> } & Readonly<
     Record<Exclude<keyof All[K], keyof Section>, never>
   >;
 };
 
-type Others<All, K extends keyof All> = Exclude<keyof All, K> & string;
-
 type AnswerOf<One> = One extends { readonly read: { readonly answer: infer Answer } } ? z.output<Answer> : unknown;
 
-/** What another section names may be nothing. */
-type IsThere<One> = One extends { readonly required: true }
-  ? One extends { readonly id: From }
-    ? false
-    : true
-  : false;
-
-/** The sections as a function gets them. */
+/** The sections as a function gets them. What another section names may be nothing. */
 type Inputs<All> = {
-  readonly [K in keyof All]: IsThere<All[K]> extends true ? AnswerOf<All[K]> : AnswerOf<All[K]> | null;
+  readonly [K in keyof All]: All[K] extends { readonly required: true; readonly id?: string | FromPath }
+    ? AnswerOf<All[K]>
+    : AnswerOf<All[K]> | null;
 };
 
 /** No promise: nobody would wait for it. */

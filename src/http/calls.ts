@@ -3,7 +3,7 @@ import { routePath } from 'hono/route';
 import type { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
-import { valueOf } from '../core/values.ts';
+import { valueOf } from '../core/json.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
