@@ -2,23 +2,27 @@ import * as z from 'zod/mini';
 import { isOrigin } from './core/address.ts';
 import { expectedHttpUrl, httpUrlOf } from './core/http-url.ts';
 import { isPlainObject, parsedJson } from './core/json.ts';
-import { A_SECRET, expectedOwnSecret, expectedSecret } from './core/secrets.ts';
-import type { CachePolicy, Operation } from './upstream/operation.ts';
+import { type CachePolicy, MOST_SECONDS, type Operation } from './upstream/operation.ts';
 import type { Table } from './upstream/table.ts';
 
 export const plainText = z.string('a text, not a list, null or a binding of another kind');
 
-/** What `read` makes of a text; undefined if that is not what was expected. */
-export const readAs = <T>(expected: string | ((text: string) => string), read: (text: string) => T | undefined) =>
+/** Says what was expected in the place of a text, or of a part of it. */
+type Refuse = (expected: string) => undefined;
+
+/** What `read` makes of a text, which it may refuse. */
+const reading = <T>(read: (text: string, refuse: Refuse) => T | undefined) =>
   z.pipe(
     plainText,
-    z.transform((text: string, { issues }) => {
-      const value = read(text);
-      const message = typeof expected === 'string' ? expected : expected(text);
-      if (value === undefined) issues.push({ code: 'custom', message, input: text });
-      return value as T;
-    }),
+    z.transform(
+      (text: string, { issues }) =>
+        read(text, (message) => void issues.push({ code: 'custom', message, input: text })) as T,
+    ),
   );
+
+/** What `read` makes of a text; undefined if that is not what was expected. */
+export const readAs = <T>(expected: string | ((text: string) => string), read: (text: string) => T | undefined) =>
+  reading((text, refuse) => read(text) ?? refuse(typeof expected === 'string' ? expected : expected(text)));
 
 const integer = (least: number, most: number) =>
   readAs(`an integer from ${least} to ${most}`, (text) => {
@@ -32,16 +36,11 @@ const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
 
 const HOST = /^(?:[\w.-]+|[\da-f]*:[\da-f:.]*(?:%[\w.-]+)?)$/i;
-const host = readAs('a name or an IP address, without a port', (text) => (HOST.test(text) ? text : undefined));
-const hostVariable = z._default(host, '127.0.0.1');
+const hostVariable = z._default(plainText.check(z.regex(HOST, 'a name or an IP address, without a port')), '127.0.0.1');
 
-/** Without a query and a fragment. */
-const httpUrl = readAs(expectedHttpUrl, httpUrlOf).check(
+const baseUrl = readAs(expectedHttpUrl, httpUrlOf).check(
   z.refine((url) => url.search === '', { error: 'a URL without a query', abort: true }),
   z.refine((url) => url.hash === '', { error: 'a URL without a fragment', abort: true }),
-);
-
-const baseUrl = httpUrl.check(
   z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name and password'),
 );
 
@@ -51,67 +50,64 @@ const publicUrl = z.pipe(
   z.transform(({ origin, pathname }) => (pathname === '/' ? origin : origin + pathname)),
 );
 
-interface Override {
-  readonly fresh?: number;
-  readonly stale?: number;
-  readonly on_error?: number;
-}
+/** The policies of the rows, overridden by the operator's. */
+const cachePolicy = (operations: readonly Operation[]) =>
+  reading((text, refuse) => {
+    const given = parsedJson(text);
+    if (!isPlainObject(given)) return refuse('a JSON object');
+    const policies = new Map(operations.map(({ id, cache }) => [id, cache]));
+    for (const [id, override] of Object.entries(given)) {
+      const cache = policies.get(id);
+      if (cache)
+        policies.set(
+          id,
+          overridden(cache, override, (expected) => refuse(id + expected)),
+        );
+      else if (policies.has(id)) refuse(`no policy of ${id}, whose answers are never cached`);
+      else refuse(`only ids of operations, not ${JSON.stringify(id)}`);
+    }
+    return ({ id }: Operation) => policies.get(id);
+  });
 
-type Overrides = ReadonlyMap<string, Override | false>;
-
-const MOST_SECONDS = 31_536_000;
 const FIELDS = ['fresh', 'stale', 'on_error'];
 
-const json = readAs('a JSON object', (text) => {
-  const value = parsedJson(text);
-  return isPlainObject(value) ? value : undefined;
-});
-
-/** Policies by the id of the operation. */
-function cachePolicyOf({ operations }: Table) {
-  return z.pipe(
-    json,
-    z.transform((given, { issues }): Overrides => {
-      const tell = (message: string) => issues.push({ code: 'custom', message, input: given });
-      for (const [id, policy] of Object.entries(given)) {
-        const operation = operations.find((one) => one.id === id);
-        if (operation?.cache) for (const expected of expectedPolicy(policy)) tell(id + expected);
-        else if (operation) tell(`no policy of ${id}, whose answers are never cached`);
-        else tell(`only ids of operations, not ${JSON.stringify(id)}`);
-      }
-      return new Map(Object.entries(given)) as Overrides;
-    }),
-  );
-}
-
-/** What is wrong with one, and where. */
-function expectedPolicy(policy: unknown): string[] {
-  if (policy === false) return [];
-  if (!isPlainObject(policy)) return [' to be false, or an object with fresh, stale or on_error'];
-  return Object.entries(policy).flatMap(([field, seconds]) => {
-    if (!FIELDS.includes(field)) return [` to have fresh, stale and on_error only, not ${JSON.stringify(field)}`];
+/** Undefined if nothing is cached. */
+function overridden(cache: CachePolicy, override: unknown, refuse: Refuse): CachePolicy | undefined {
+  if (override === false) return undefined;
+  if (!isPlainObject(override)) return refuse(' to be false, or an object with fresh, stale or on_error');
+  for (const [field, seconds] of Object.entries(override)) {
     const isGood = typeof seconds === 'number' && seconds >= 0 && seconds <= MOST_SECONDS;
-    return isGood ? [] : [`.${field} to be a number of seconds from 0 to ${MOST_SECONDS}`];
-  });
+    if (!FIELDS.includes(field)) refuse(` to have fresh, stale and on_error only, not ${JSON.stringify(field)}`);
+    else if (!isGood) refuse(`.${field} to be a number of seconds from 0 to ${MOST_SECONDS}`);
+  }
+  const { on_error: onError = cache.onError, ...others } = override;
+  return { ...cache, ...others, onError } as CachePolicy;
 }
-
-const entriesIn = (text: string) => text.split(',').map((part) => part.trim());
 
 /** Comma-separated. `expected` says of a bad entry what it should be. */
-function listOf(expected: (entry: string, entries: readonly string[]) => string | undefined) {
-  const troubleOf = (entry: string, index: number, entries: readonly string[]) => {
-    if (entry === '') return `entry ${index + 1} not to be empty; is there a comma too many?`;
-    const other = expected(entry, entries);
-    return other === undefined ? undefined : `entry ${index + 1} to be ${other}`;
-  };
-  const troubleIn = (text: string) =>
-    entriesIn(text)
-      .map(troubleOf)
-      .find((trouble) => trouble !== undefined);
-  return readAs(
-    (text) => troubleIn(text) ?? '',
-    (text) => (troubleIn(text) === undefined ? entriesIn(text) : undefined),
-  );
+const listOf = (expected: (entry: string, entries: readonly string[]) => string | undefined) =>
+  reading((text, refuse) => {
+    const entries = text.split(',').map((part) => part.trim());
+    for (const [index, entry] of entries.entries()) {
+      if (entry === '') return refuse(`entry ${index + 1} not to be empty; is there a comma too many?`);
+      const other = expected(entry, entries);
+      if (other !== undefined) return refuse(`entry ${index + 1} to be ${other}`);
+    }
+    return entries;
+  });
+
+const LEAST_LENGTH = 32;
+
+export const A_SECRET = `a secret of ${LEAST_LENGTH} characters or more`;
+
+/** Anybody can read them in this repository. */
+const PUBLISHED = ['for-development-only-and-known-to-all', 'for-this-machine-only-0123456789abcdef'];
+
+/** What was expected in the place of a secret that cannot be used. In production none is that is published. */
+export function expectedSecret(secret: string, isInProduction: boolean): string | undefined {
+  if (isInProduction && PUBLISHED.includes(secret))
+    return 'a secret of your own, since NODE_ENV is production: this one is public';
+  return secret.length < LEAST_LENGTH ? A_SECRET : undefined;
 }
 
 const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
@@ -139,56 +135,51 @@ const LEAST_STATUS = new Map([
 const logRequests = readAs('all, errors, failures, or a share from 0 to 1 such as 0.01', (text) => {
   const from = LEAST_STATUS.get(text);
   if (from !== undefined) return { from, share: 0 };
-  const share = /^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? Number(text) : undefined;
-  return share === undefined ? undefined : { from: 500, share };
+  return /^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? { from: 500, share: Number(text) } : undefined;
 });
 
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-const logLevel = readAs('trace, debug, info, warn, error, fatal or silent', (text) =>
-  LEVELS.find((level) => level === text),
-);
+const logLevel = z.pipe(plainText, z.enum(LEVELS, 'trace, debug, info, warn, error, fatal or silent'));
 
 /** The variables by the names that they have in `Config`: `upstreamBaseUrl` is `UPSTREAM_BASE_URL`. */
-const variables = z.object({
-  host: hostVariable,
-  port: portVariable(8787),
-  adminHost: hostVariable,
-  adminPort: portVariable(8788),
-  upstreamBaseUrl: z.optional(baseUrl),
-  upstreamTimeoutMs: msVariable(5000),
-  requestTimeoutMs: msVariable(10_000),
-  upstreamMaxConnections: integerVariable(1, 65_535, 256),
-  upstreamMaxBodyBytes: integerVariable(1, 268_435_456, 5_242_880),
-  maxBodyBytes: integerVariable(1, 16_777_216, 65_536),
-  publicUrl: z.optional(publicUrl),
-  cacheMaxBytes: integerVariable(0, 17_179_869_184, 134_217_728),
-  cachePolicy: z.optional(z.string()), // of each table its own: `variablesOf`
-  /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
-  secrets: z._default(listOf(expectedSecret), []), // stricter in production: `variablesOf`
-  /** `*` alone allows all. */
-  allowedOrigins: z._default(originList, []),
-  rateLimitPerMinute: integerVariable(0, 1_000_000_000, 600),
-  /** Addresses and CIDRs. */
-  trustedProxies: z._default(addressList, []),
-  logLevel: z._default(logLevel, 'info'),
-  logRequests: z._default(logRequests, { from: 0, share: 0 }),
-  slowMs: integerVariable(0, 600_000, 1_000),
-  shutdownGraceMs: integerVariable(0, 600_000, 10_000),
-  sessions: z._default(flag, false),
-  /** 0 takes a free one; undefined if it is left to the entry. */
-  sandboxPort: z.optional(integer(0, 65_535)),
-});
-
-const variablesOf = (table: Table, isProduction: boolean) =>
-  z.extend(variables, {
-    cachePolicy: z.optional(cachePolicyOf(table)),
-    secrets: z._default(listOf(isProduction ? expectedOwnSecret : expectedSecret), []),
+const variablesOf = (operations: readonly Operation[], isInProduction: boolean) =>
+  z.object({
+    host: hostVariable,
+    port: portVariable(8787),
+    adminHost: hostVariable,
+    adminPort: portVariable(8788),
+    upstreamBaseUrl: z.optional(baseUrl),
+    upstreamTimeoutMs: msVariable(5000),
+    requestTimeoutMs: msVariable(10_000),
+    upstreamMaxConnections: integerVariable(1, 65_535, 256),
+    upstreamMaxBodyBytes: integerVariable(1, 268_435_456, 5_242_880),
+    maxBodyBytes: integerVariable(1, 16_777_216, 65_536),
+    publicUrl: z.optional(publicUrl),
+    cacheMaxBytes: integerVariable(0, 17_179_869_184, 134_217_728),
+    cachePolicy: z.prefault(cachePolicy(operations), '{}'),
+    /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
+    secrets: z._default(
+      listOf((secret) => expectedSecret(secret, isInProduction)),
+      [],
+    ),
+    /** `*` alone allows all. */
+    allowedOrigins: z._default(originList, []),
+    rateLimitPerMinute: integerVariable(0, 1_000_000_000, 600),
+    /** Addresses and CIDRs. */
+    trustedProxies: z._default(addressList, []),
+    logLevel: z._default(logLevel, 'info'),
+    logRequests: z._default(logRequests, { from: 0, share: 0 }),
+    slowMs: integerVariable(0, 600_000, 1_000),
+    shutdownGraceMs: integerVariable(0, 600_000, 10_000),
+    sessions: z._default(flag, false),
+    /** 0 takes a free one; undefined if it is left to the entry. */
+    sandboxPort: z.optional(integer(0, 65_535)),
   });
 
 const variableOf = (name: string) => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase();
 
 /** The names of all variables but OpenTelemetry's own. */
-export const VARIABLES: readonly string[] = namesIn(variables);
+export const VARIABLES: readonly string[] = namesIn(variablesOf([], false));
 
 /** What the fields of a schema are called in the environment. */
 export function namesIn({ shape }: z.ZodMiniObject): string[] {
@@ -214,12 +205,16 @@ export const NO_UPSTREAM: ConfigProblem = {
 
 export type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 
-/** Names every bad variable, not only the first. */
-export function parseConfig(record: Variables, table: Table): ParsedConfig {
+/** Names every bad variable, not only the first. `others`: what is wrong with variables that are not Portico's own. */
+export function parseConfig(
+  record: Variables,
+  { operations }: Table,
+  others: readonly ConfigProblem[] = [],
+): ParsedConfig {
   const given = textsIn(record);
-  const parsed = readVariables(variablesOf(table, isProduction(given)), given);
-  const problems = [...('problems' in parsed ? parsed.problems : []), ...conflictsIn(given)];
-  return 'data' in parsed && problems.length === 0 ? { config: configOf(parsed.data, given, table) } : { problems };
+  const parsed = readVariables(variablesOf(operations, isProduction(given)), given);
+  const problems = [...('problems' in parsed ? parsed.problems : []), ...conflictsIn(given), ...others];
+  return 'data' in parsed && problems.length === 0 ? { config: configOf(parsed.data, given) } : { problems };
 }
 
 /** An empty variable counts as not set. */
@@ -241,8 +236,7 @@ export function readVariables<Shape extends z.core.$ZodShape>(
 /** The vars of `wrangler.toml` may be numbers, booleans and objects. */
 function asText(value: unknown): unknown {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
-  return isPlain ? JSON.stringify(value) : value;
+  return isPlainObject(value) ? JSON.stringify(value) : value;
 }
 
 /** None, or one. */
@@ -274,25 +268,12 @@ const problemOf = ({ path, message }: z.core.$ZodIssue): ConfigProblem => ({
   expected: message,
 });
 
-type Parsed = z.output<ReturnType<typeof variablesOf>>;
-
-function configOf({ cachePolicy: overrides = new Map(), ...parsed }: Parsed, given: Variables, table: Table) {
-  return {
-    ...parsed,
-    policyOf: policiesOf(overrides, table),
-    /** Never with a real upstream, hence never in production. */
-    allowsLocalOrigins: given['ALLOWED_ORIGINS'] === undefined && given['UPSTREAM_BASE_URL'] === undefined,
-  };
-}
-
-/** The policies of the rows, overridden by the operator's. */
-function policiesOf(overrides: Overrides, { operations }: Table): (operation: Operation) => CachePolicy | undefined {
-  const policies = new Map<string, CachePolicy>();
-  for (const { id, cache } of operations) {
-    const override = overrides.get(id);
-    if (!cache || override === false) continue;
-    const { fresh = cache.fresh, stale = cache.stale, on_error: onError = cache.onError } = override ?? {};
-    policies.set(id, { fresh, stale, onError });
-  }
-  return ({ id }) => policies.get(id);
-}
+const configOf = (
+  { cachePolicy: policyOf, ...parsed }: z.output<ReturnType<typeof variablesOf>>,
+  given: Variables,
+) => ({
+  ...parsed,
+  policyOf,
+  /** Never with a real upstream, hence never in production. */
+  allowsLocalOrigins: given['ALLOWED_ORIGINS'] === undefined && given['UPSTREAM_BASE_URL'] === undefined,
+});

@@ -71,8 +71,5 @@ export function portico({ runtime, rows, overviews = [], ...hooks }: PorticoOpti
 }
 
 /** Reads all variables of a runtime. Opens and ends nothing. */
-export function checkedConfig(runtime: Runtime, table: Table): ParsedConfig {
-  const parsed = parseConfig(runtime.variables, table);
-  const others = runtime.otherProblems?.() ?? [];
-  return others.length === 0 ? parsed : { problems: [...('problems' in parsed ? parsed.problems : []), ...others] };
-}
+export const checkedConfig = ({ variables, otherProblems }: Runtime, table: Table): ParsedConfig =>
+  parseConfig(variables, table, otherProblems?.());

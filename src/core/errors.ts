@@ -8,7 +8,7 @@ export interface ErrorKind {
 const kind = (status: number, description: string, title?: string): ErrorKind => ({ status, description, title });
 
 /** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
-const KINDS = {
+export const ERRORS = {
   bad_request: kind(400, 'The request cannot be understood.'),
   malformed_json: kind(400, 'The request body is not valid JSON.', 'Malformed JSON'),
   validation_failed: kind(400, 'Parts of the request are not as documented. `errors` names each.'),
@@ -58,14 +58,12 @@ const KINDS = {
   loop_detected: kind(508, 'The request has been through this gateway before, since its upstream leads back to it.'),
 };
 
-export type ErrorCode = keyof typeof KINDS;
-
-export const ERRORS: Readonly<Record<ErrorCode, ErrorKind>> = KINDS;
+export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS).filter(isErrorCode);
 
 export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(KINDS, code);
+  return Object.hasOwn(ERRORS, code);
 }
 
 /** `out_of_stock` becomes `Out of stock`. */
@@ -227,9 +225,10 @@ export const isCode = (text: string) => text.length <= 64 && CODE.test(text);
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** `instance` is the path of the request, `mount` the one that the app is mounted under. */
-export interface ProblemContext {
+interface ProblemContext {
+  /** The path of the request. */
   readonly instance: string;
+  /** The path that the app is mounted under. */
   readonly mount: string;
   readonly requestId: string;
 }

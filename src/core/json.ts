@@ -124,18 +124,12 @@ export function stringAt(text: string, { start, end }: Span = { start: 0, end: t
   return inner.includes('\\') ? String(JSON.parse(text.slice(start, end))) : inner;
 }
 
-export interface Extent {
-  /** How deep arrays and objects are nested. */
-  readonly depth: number;
-  /** Members, items, arrays and objects, roughly. */
-  readonly values: number;
-}
-
 /**
- * Of any text, valid JSON or not, so that it can be refused before it is parsed: deep nesting breaks `JSON.stringify`
- * later, and many small values take a hundred times their size.
+ * How deep arrays and objects are nested, and roughly how many members, items, arrays and objects there are. It is told of
+ * any text, valid JSON or not, so that it can be refused before it is parsed: deep nesting breaks `JSON.stringify` later,
+ * and many small values take a hundred times their size.
  */
-export function extentOf(text: string): Extent {
+export function extentOf(text: string): { readonly depth: number; readonly values: number } {
   let [level, depth, values] = [0, 0, 0];
   for (let position = 0; position < text.length; position++) {
     const code = text.charCodeAt(position);
@@ -164,6 +158,19 @@ function hasMore(text: string, one: string, other: string, than: number): boolea
   for (const bracket of [one, other])
     for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) if (++count > than) return true;
   return false;
+}
+
+/** Sixteen digits in a row: with fewer, every integer is exact. */
+const MAY_ROUND = /\d{16}/;
+
+/** What `JSON.parse` gives, but for integers that JavaScript would round: they stay text. */
+export const valueOf = (text: string): unknown =>
+  MAY_ROUND.test(text) ? (JSON.parse(text, exact) as unknown) : (JSON.parse(text) as unknown);
+
+/** `source` is the text of a number (ECMAScript, JSON.parse source text access). */
+function exact(_name: string, value: unknown, { source }: { readonly source?: string } = {}): unknown {
+  const isRounded = typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source ?? '');
+  return isRounded ? source : value;
 }
 
 /** The value; undefined if the text is not JSON. */

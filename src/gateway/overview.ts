@@ -32,15 +32,13 @@ export const from = <const Name extends string>(section: Name, member: string, l
   ...(list && { list }),
 });
 
-type QueryValue = string | number | boolean | FromPath;
-
 /** One read of the upstream. */
 export interface Section {
   /** A row, which is a GET. The gateway reads the row of that name in its own table. */
   readonly read: Operation;
   /** Where the row's path has an `{id}`. */
   readonly id?: string | FromPath | From;
-  readonly query?: Readonly<Record<string, QueryValue>>;
+  readonly query?: Readonly<Record<string, string | number | boolean | FromPath>>;
   /** The failure of this section fails the whole. */
   readonly required?: true;
 }
@@ -64,19 +62,18 @@ export interface Overview {
 /** The name of what the function of an overview makes. */
 export const COMPUTED = 'computed';
 
-export const isFromPath = (value: unknown): value is FromPath => fromOf(value) === 'path';
+export const isFromPath = (value: unknown): value is FromPath =>
+  (value as Partial<FromPath> | null | undefined)?.from === 'path';
 
 export const linkOf = ({ id }: Section): From | undefined =>
   typeof id === 'object' && id.from === 'section' ? id : undefined;
-
-const fromOf = (value: unknown) => typeof value === 'object' && value !== null && 'from' in value && value.from;
 
 /** The parameter of an overview's path, if it has one, and the pattern of an id that all reads with that id take. */
 export function parameterOf({
   path,
   sections,
 }: Overview): { readonly name: string; readonly form: string } | undefined {
-  const name = path.split('/:')[1]?.split('/')[0];
+  const [, name] = /:(\w+)/.exec(path) ?? [];
   if (name === undefined) return undefined;
   const named = Object.values(sections).filter(({ id }) => isFromPath(id));
   const isSlug = named.length > 0 && named.every(({ read }) => read.idForm === 'slug');
@@ -85,25 +82,18 @@ export function parameterOf({
 
 /** Only a section of the same overview can name the id of another one. No section has other members than `Section`. */
 type Checked<All> = {
-  readonly [K in keyof All]: { readonly id?: string | FromPath | From<Others<All, K>> } & Readonly<
+  readonly [K in keyof All]: { readonly id?: string | FromPath | From<Exclude<keyof All, K> & string> } & Readonly<
     Record<Exclude<keyof All[K], keyof Section>, never>
   >;
 };
 
-type Others<All, K extends keyof All> = Exclude<keyof All, K> & string;
-
 type AnswerOf<One> = One extends { readonly read: { readonly answer: infer Answer } } ? z.output<Answer> : unknown;
 
-/** What another section names may be nothing. */
-type IsThere<One> = One extends { readonly required: true }
-  ? One extends { readonly id: From }
-    ? false
-    : true
-  : false;
-
-/** The sections as a function gets them. */
+/** The sections as a function gets them. What another section names may be nothing. */
 type Inputs<All> = {
-  readonly [K in keyof All]: IsThere<All[K]> extends true ? AnswerOf<All[K]> : AnswerOf<All[K]> | null;
+  readonly [K in keyof All]: All[K] extends { readonly required: true; readonly id?: string | FromPath }
+    ? AnswerOf<All[K]>
+    : AnswerOf<All[K]> | null;
 };
 
 /** No promise: nobody would wait for it. */
@@ -129,19 +119,17 @@ export function overview<const All extends Sections>(
   compute?: (inputs: Inputs<All>) => Result,
   about: About = {},
 ): Overview {
-  const words = path
-    .slice(ROOT.length)
-    .replace(PARAMETER, '')
-    .split(/\W+/)
-    .filter((word) => word !== '');
+  const words =
+    path
+      .replace(/^\/bff\/v1/, '')
+      .replace(PARAMETER, '')
+      .match(/\w+/g) ?? [];
   const { id = `get${words.map(capital).join('')}`, summary = capital(words.join(' ')), computed } = about;
-  const given = compute as Overview['compute'];
-  const made = { id, path, summary, sections, ...(given && { compute: given }), ...(computed && { computed }) };
+  const made = { id, path, summary, sections, compute: compute as Overview['compute'], computed };
   check(made);
   return made;
 }
 
-const ROOT = '/bff/v1/';
 const PARAMETER = /:\w+/;
 
 const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
@@ -177,112 +165,92 @@ function withRows(one: Overview, rows: ReadonlyMap<string, Operation>): Overview
 }
 
 /** An item that is found in a list is as old as the list, so whatever changes it has to invalidate that too. */
-function checkLists(one: Overview, operations: Table['operations']): void {
+function checkLists(one: Overview, operations: readonly Operation[]): void {
   for (const [name, section] of Object.entries(one.sections)) {
     const list = linkOf(section)?.list;
     const { group } = section.read;
-    const writes =
-      list?.group === undefined || group === undefined ? [] : operations.filter(isOfItem(group, list.group));
-    if (list && writes[0])
-      refuse(
-        one,
-        `looks for \`${name}\` in \`${list.id}\`, which \`${writes[0].id}\` does not invalidate with its item`,
-      );
+    if (list?.group === undefined || group === undefined) continue;
+    const write = operations.find(
+      ({ invalidates = [] }) =>
+        invalidates.some((named) => groupIn(named) === group) &&
+        !invalidates.some((named) => named === list.group || named === 'everything'),
+    );
+    if (write)
+      refuse(one, `looks for \`${name}\` in \`${list.id}\`, which \`${write.id}\` does not invalidate with its item`);
   }
 }
-
-const isOfItem =
-  (item: string, list: string) =>
-  ({ invalidates = [] }: Operation): boolean =>
-    invalidates.some((one) => groupIn(one) === item) &&
-    !invalidates.some((one) => one === list || one === 'everything');
 
 function refuse({ path }: Overview, problem: string): never {
   throw new TypeError(`the overview \`${path}\` ${problem}`);
 }
 
+const PART = String.raw`/(?!\.{1,2}(?:/|$))[\w.~-]+`;
+
+/** The first part is no parameter, which might be mistaken for a path of ours. */
+const PATH = new RegExp(String.raw`^/bff/v1(?:${PART})+(?:/:[a-zA-Z]\w*(?:${PART})*)?$`);
+
+const NAME = /^[a-zA-Z]\w{0,63}$/;
+
 function check(one: Overview): void {
-  const problem = problemOf(one);
-  if (problem !== undefined) refuse(one, problem);
-  for (const [name, section] of Object.entries(one.sections)) {
-    const wrong = problemIn(name, section, one);
-    if (wrong !== undefined) refuse(one, `has a section \`${name}\` that ${wrong}`);
-  }
-}
-
-/** Names after `/bff/v1/`. The first is no parameter, which might be mistaken for a path of ours. */
-function isPath(path: string): boolean {
-  const [first = '', ...others] = path.slice(ROOT.length).split('/');
-  const parameters = others.filter((one) => one.startsWith(':'));
-  const names = [first, ...others.filter((one) => !one.startsWith(':'))];
-  const isGood = names.every((name) => /^(?!\.{1,2}$)[A-Za-z0-9._~-]+$/.test(name));
-  return (
-    path.startsWith(ROOT) && isGood && parameters.length < 2 && parameters.every((one) => /^:[a-zA-Z]\w*$/.test(one))
-  );
-}
-
-/** What is wrong with an overview, after its path; undefined if nothing is. */
-function problemOf({ id, path, sections, compute, computed }: Overview): string | undefined {
+  const { id, path, sections, compute, computed } = one;
   const values = Object.values(sections);
-  const isTaken = values.some((one) => isFromPath(one.id) || Object.values(one.query ?? {}).some(isFromPath));
+  const isTaken = values.some((section) => [section.id, ...Object.values(section.query ?? {})].some(isFromPath));
   const hasParameter = path.includes(':');
-  if (!isPath(path)) return 'is not at a path such as `/bff/v1/inbox-overview`, with one parameter behind that at most';
-  if (/^\/bff\/v1\/(batch|outcome|session)(\/|$)/.test(path)) return 'is at a path that Portico has itself';
-  if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs an id of letters, digits and _';
-  if (values.length === 0) return 'has no sections';
-  if (computed !== undefined && !compute) return 'says what is computed, and has no function';
-  if (isTaken && !hasParameter) return 'has a section that wants a parameter, and none in its path';
-  return hasParameter && !isTaken ? 'has a parameter in its path that no section takes' : undefined;
+  if (!PATH.test(path))
+    refuse(one, 'is not at a path such as `/bff/v1/inbox-overview`, with one parameter behind that at most');
+  if (/^\/bff\/v1\/(batch|outcome|session)(\/|$)/.test(path)) refuse(one, 'is at a path that Portico has itself');
+  if (!NAME.test(id)) refuse(one, 'needs an id of letters, digits and _');
+  if (values.length === 0) refuse(one, 'has no sections');
+  if (computed !== undefined && !compute) refuse(one, 'says what is computed, and has no function');
+  if (isTaken && !hasParameter) refuse(one, 'has a section that wants a parameter, and none in its path');
+  if (hasParameter && !isTaken) refuse(one, 'has a parameter in its path that no section takes');
+  for (const [name, section] of Object.entries(sections))
+    checkSection(name, section, sections, (problem) => refuse(one, `has a section \`${name}\` that ${problem}`));
 }
 
-/** What is wrong with a section, after its name; undefined if nothing is. */
-function problemIn(name: string, section: Section, one: Overview): string | undefined {
-  if (!/^[a-zA-Z]\w{0,63}$/.test(name)) return 'needs a name of letters, digits and _';
-  if (name === COMPUTED) return 'has the name of what a function computes';
-  return wrongRead(section.read) ?? wrongId(section) ?? wrongLink(name, section, one) ?? wrongQuery(section);
-}
+type Refuse = (problem: string) => never;
 
-function wrongRead(row: Operation): string | undefined {
-  if (row.method !== 'GET') return `reads \`${row.id}\`, which is no GET`;
-  return row.answer === null ? `reads \`${row.id}\`, which has no answer` : undefined;
-}
-
-function wrongId({ read, id }: Section): string | undefined {
-  if (read.idForm === undefined)
-    return id === undefined ? undefined : `gives \`${read.id}\` an id, which it takes none of`;
-  if (id === undefined) return `gives \`${read.id}\` no id, without which it has no path`;
-  const isWrong = typeof id === 'string' && !new RegExp(`^${ID_FORMS[read.idForm]}$`).test(id);
-  return isWrong ? `gives \`${read.id}\` an id that is not of its form` : undefined;
-}
-
-function wrongLink(name: string, section: Section, { sections }: Overview): string | undefined {
+function checkSection(name: string, section: Section, sections: Sections, refused: Refuse): void {
+  const { read, id } = section;
+  if (!NAME.test(name)) refused('needs a name of letters, digits and _');
+  if (name === COMPUTED) refused('has the name of what a function computes');
+  checkRead(read, refused);
+  if (read.idForm === undefined && id !== undefined) refused(`gives \`${read.id}\` an id, which it takes none of`);
+  if (read.idForm !== undefined && id === undefined)
+    refused(`gives \`${read.id}\` no id, without which it has no path`);
+  if (read.idForm !== undefined && typeof id === 'string' && !new RegExp(`^${ID_FORMS[read.idForm]}$`).test(id))
+    refused(`gives \`${read.id}\` an id that is not of its form`);
   const link = linkOf(section);
-  if (!link) return undefined;
-  const names = Object.keys(sections);
-  const base = Object.hasOwn(sections, link.section) ? sections[link.section] : undefined;
-  if (!base || names.indexOf(link.section) >= names.indexOf(name))
-    return `has its id from \`${link.section}\`, which is no section before it`;
-  if (linkOf(base)) return `has its id from \`${link.section}\`, which has its own from another section`;
-  const { answer, id } = base.read;
-  if (answer instanceof z.ZodMiniObject && !Object.hasOwn(answer.shape, link.member))
-    return `has its id from \`${link.member}\` of \`${link.section}\`, which an answer of \`${id}\` does not have`;
-  return link.list && (wrongRead(link.list) ?? wrongList(link.list));
+  const before = Object.entries(sections).slice(0, Object.keys(sections).indexOf(name));
+  if (link) checkLink(link, new Map(before).get(link.section), refused);
+  checkQuery(section, refused);
 }
 
-function wrongList({ id, idForm, paged }: Operation): string | undefined {
-  if (idForm !== undefined) return `looks in \`${id}\`, which needs an id`;
-  return paged ? undefined : `looks in \`${id}\`, which is no page`;
+function checkRead({ id, method, answer }: Operation, refused: Refuse): void {
+  if (method !== 'GET') refused(`reads \`${id}\`, which is no GET`);
+  if (answer === null) refused(`reads \`${id}\`, which has no answer`);
+}
+
+function checkLink({ section, member, list }: From, base: Section | undefined, refused: Refuse): void {
+  if (!base) return refused(`has its id from \`${section}\`, which is no section before it`);
+  if (linkOf(base)) refused(`has its id from \`${section}\`, which has its own from another section`);
+  const { answer, id } = base.read;
+  if (answer instanceof z.ZodMiniObject && !Object.hasOwn(answer.shape, member))
+    refused(`has its id from \`${member}\` of \`${section}\`, which an answer of \`${id}\` does not have`);
+  if (!list) return;
+  checkRead(list, refused);
+  if (list.idForm !== undefined) refused(`looks in \`${list.id}\`, which needs an id`);
+  if (!list.paged) refused(`looks in \`${list.id}\`, which is no page`);
 }
 
 /** What is known only when a client asks is checked then. */
-function wrongQuery({ read, query = {} }: Section): string | undefined {
+function checkQuery({ read, query = {} }: Section, refused: Refuse): void {
   const known = Object.entries(query).flatMap(([key, value]) => (isFromPath(value) ? [] : [[key, String(value)]]));
   try {
     checkInput(read, { query: new URLSearchParams(known).toString() });
-    return undefined;
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     const [first] = error.particulars.errors ?? [];
-    return `asks \`${read.id}\` for a \`${first?.field}\` that it does not take: ${first?.message}`;
+    refused(`asks \`${read.id}\` for a \`${first?.field}\` that it does not take: ${first?.message}`);
   }
 }

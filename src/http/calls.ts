@@ -2,7 +2,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { routePath } from 'hono/route';
 import { GatewayError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
-import { valueOf } from '../core/values.ts';
+import { valueOf } from '../core/json.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Snapshot } from '../store/port.ts';
 import type { Read } from '../upstream/read.ts';

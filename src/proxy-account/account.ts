@@ -12,12 +12,7 @@ const apiKey = resource('ApiKey', {
 
 /** API keys (`upstream-api.md`, endpoints 1 and 2). */
 export const account = chapter('Account', 'API keys.', {
-  getApiKey: {
-    at: 'GET /api/v2/apikey/{id}/',
-    answer: apiKey,
-    group: 'apiKeys',
-    secrets: ['key'],
-  },
+  getApiKey: { at: 'GET /api/v2/apikey/{id}/', answer: apiKey, group: 'apiKeys', secrets: ['key'] },
   createApiKey: {
     at: 'POST /api/v2/apikey/',
     body: { schema: resource('CreateApiKeyBody', { label: z.optional(text('free label', 'server')) }) },

@@ -134,22 +134,23 @@ const PAID_PLAN_ACTIVE = {
     'The card cannot be removed while a paid plan is active. Cancel auto-renewal instead, which removes the card.',
 };
 
-const listFilters = { ...paging, ordering: anyText('allowed fields: not documented') };
+const filters = { ...paging, ordering: anyText('allowed fields: not documented') };
+
+const paymentMethods = { group: 'paymentMethods', cache: SETTINGS } as const;
+const transactions = { group: 'transactions', cache: RECORDS } as const;
 
 /** Payment methods, transactions, pending payments, subscription and purchase (endpoints 3 to 11). */
 export const billing = chapter('Billing', 'Subscription, plan, payment methods, transactions.', {
   listPaymentMethods: {
     at: 'GET /api/v2/payment/method/',
-    query: listFilters,
+    query: filters,
     ...pageOf(paymentMethod),
-    group: 'paymentMethods',
-    cache: SETTINGS,
+    ...paymentMethods,
   },
   getPaymentMethod: {
     at: 'GET /api/v2/payment/method/{id}/',
     answer: paymentMethod,
-    group: 'paymentMethods',
-    cache: SETTINGS,
+    ...paymentMethods,
     description: 'The id of the active payment method is in the subscription.',
   },
   deletePaymentMethod: {
@@ -160,22 +161,11 @@ export const billing = chapter('Billing', 'Subscription, plan, payment methods, 
     summary: 'Remove the card saved on the subscription',
     description: 'Refused with `paid_plan_active` while a paid plan is active. 204 also when no card is saved.',
   },
-  listTransactions: {
-    at: 'GET /api/v2/payment/transaction/',
-    query: listFilters,
-    ...pageOf(transaction),
-    group: 'transactions',
-    cache: RECORDS,
-  },
-  getTransaction: {
-    at: 'GET /api/v2/payment/transaction/{id}/',
-    answer: transaction,
-    group: 'transactions',
-    cache: RECORDS,
-  },
+  listTransactions: { at: 'GET /api/v2/payment/transaction/', query: filters, ...pageOf(transaction), ...transactions },
+  getTransaction: { at: 'GET /api/v2/payment/transaction/{id}/', answer: transaction, ...transactions },
   listPendingPayments: {
     at: 'GET /api/v2/payment/pending/',
-    query: listFilters,
+    query: filters,
     ...pageOf(pendingPayment),
     group: 'pendingPayments',
     cache: RECORDS,
@@ -198,10 +188,5 @@ export const billing = chapter('Billing', 'Subscription, plan, payment methods, 
     summary: 'Buy a plan',
     description: 'The new plan replaces the existing one and moves `subscription.start_date`.',
   },
-  getSubscription: {
-    at: 'GET /api/v2/subscription/',
-    answer: subscription,
-    group: 'subscription',
-    cache: SETTINGS,
-  },
+  getSubscription: { at: 'GET /api/v2/subscription/', answer: subscription, group: 'subscription', cache: SETTINGS },
 });

@@ -92,14 +92,12 @@ const changes = documented(
   { id: 'UpdateReferralConfigBody', minProperties: 1 },
 );
 
+const referralCredits = { group: 'referralCredits', cache: RECORDS } as const;
+const earnOuts = { group: 'earnOuts', cache: RECORDS } as const;
+
 /** The referral and affiliate program (`upstream-api.md`, endpoints 12 to 18). */
 export const referral = chapter('Referral', 'The referral and affiliate program.', {
-  getReferralConfig: {
-    at: 'GET /api/v2/referral/config/',
-    answer: config,
-    group: 'referralConfig',
-    cache: SETTINGS,
-  },
+  getReferralConfig: { at: 'GET /api/v2/referral/config/', answer: config, group: 'referralConfig', cache: SETTINGS },
   updateReferralConfig: {
     at: 'PATCH /api/v2/referral/config/',
     body: { schema: changes },
@@ -119,28 +117,11 @@ export const referral = chapter('Referral', 'The referral and affiliate program.
       ordering: orderingText('id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'),
     },
     ...pageOf(credit),
-    group: 'referralCredits',
-    cache: RECORDS,
+    ...referralCredits,
   },
-  getReferralCredit: {
-    at: 'GET /api/v2/referral/credit/{id}/',
-    answer: credit,
-    group: 'referralCredits',
-    cache: RECORDS,
-  },
-  listEarnOuts: {
-    at: 'GET /api/v2/referral/earnout/',
-    query: paging,
-    ...pageOf(earnOut),
-    group: 'earnOuts',
-    cache: RECORDS,
-  },
-  getEarnOut: {
-    at: 'GET /api/v2/referral/earnout/{id}/',
-    answer: earnOut,
-    group: 'earnOuts',
-    cache: RECORDS,
-  },
+  getReferralCredit: { at: 'GET /api/v2/referral/credit/{id}/', answer: credit, ...referralCredits },
+  listEarnOuts: { at: 'GET /api/v2/referral/earnout/', query: paging, ...pageOf(earnOut), ...earnOuts },
+  getEarnOut: { at: 'GET /api/v2/referral/earnout/{id}/', answer: earnOut, ...earnOuts },
   listReferralChannels: {
     at: 'GET /api/v2/referral/channel/',
     answer: documented(z.array(channel), { id: 'ReferralChannelList' }),

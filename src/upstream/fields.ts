@@ -11,24 +11,25 @@ export function documented<T extends z.ZodMiniType>(schema: T, meta: z.core.Glob
   return clone;
 }
 
-/** `[description, example]` of a documented field; both go into the OpenAPI document, the example into the tests too. */
-type Note<T> = [description: string, example: T];
-
-const note = <T>([description, example]: Note<T>) => ({ description, examples: [example] });
+/** Both go into the OpenAPI document, the example into the tests too. */
+const note = (description: string, example: unknown) => ({ description, examples: [example] });
 
 /** An integer of any size: identifiers beyond 2^53 are legal JSON, and zod's own `int` refuses them. */
-export const integer = (...about: Note<number>) =>
-  documented(z.number().check(z.refine(Number.isInteger, 'expected an integer')), { type: 'integer', ...note(about) });
+export const integer = (description: string, example: number) =>
+  documented(z.number().check(z.refine(Number.isInteger, 'expected an integer')), {
+    type: 'integer',
+    ...note(description, example),
+  });
 
 /** An id, or a reference to one. */
-export const identifier = (...[description, example]: Note<number>) =>
+export const identifier = (description: string, example: number) =>
   documented(integer(`${description}; may be beyond 2^53`, example), { format: 'int64' });
 
-export const number = (...about: Note<number>) => documented(z.number(), note(about));
+export const number = (description: string, example: number) => documented(z.number(), note(description, example));
 
-export const text = (...about: Note<string>) => documented(z.string(), note(about));
+export const text = (description: string, example: string) => documented(z.string(), note(description, example));
 
-export const flag = (...about: Note<boolean>) => documented(z.boolean(), note(about));
+export const flag = (description: string, example: boolean) => documented(z.boolean(), note(description, example));
 
 /** A text of one form. `expected`: what is said of any other. */
 export const textLike = (form: RegExp, meta: z.core.GlobalMeta, expected?: string) =>
@@ -38,7 +39,7 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/;
 
 /** ISO 8601 date-time with a numeric offset, and microseconds where there are any. */
 export const timestamp = (description: string, example = '2026-06-09T11:50:08.101337-07:00') =>
-  textLike(TIMESTAMP, { format: 'date-time', ...note([description, example]) });
+  textLike(TIMESTAMP, { format: 'date-time', ...note(description, example) });
 
 /** Fields of most resources. */
 export const dated = {
@@ -47,14 +48,16 @@ export const dated = {
 };
 
 /** A duration written `[DD] [HH:MM:SS]`, for example `"7 00:00:00"`. */
-export const duration = (...about: Note<string>) => textLike(/^(\d+ )?\d\d:\d\d:\d\d(\.\d+)?$/, note(about));
+export const duration = (description: string, example: string) =>
+  textLike(/^(\d+ )?\d\d:\d\d:\d\d(\.\d+)?$/, note(description, example));
 
 /** A decimal that the document calls a string in JSON. */
-export const decimal = (...about: Note<string>) => textLike(/^-?\d+(\.\d+)?$/, note(about));
+export const decimal = (description: string, example: string) =>
+  textLike(/^-?\d+(\.\d+)?$/, note(description, example));
 
 /** An object whose keys are codes and whose values are counts. */
-export const counts = (...about: Note<Record<string, number>>) =>
-  documented(z.record(z.string(), integer('count', 1)), note(about));
+export const counts = (description: string, example: Record<string, number>) =>
+  documented(z.record(z.string(), integer('count', 1)), note(description, example));
 
 /**
  * A documented resource: its fields are required, what the document does not list is let through.
@@ -67,7 +70,7 @@ export const resource = <S extends z.core.$ZodLooseShape>(name: string, shape: S
 export const model = <S extends z.core.$ZodLooseShape>(name: string, shape: S, description?: string) =>
   documented(z.object(shape), { id: name, ...(description && { description }) });
 
-const pageUrl = (description: string) => documented(z.nullable(z.string()), { description, examples: [null] });
+const pageUrl = (description: string) => documented(z.nullable(z.string()), note(description, null));
 
 /**
  * The answer of a list in pages. `previous` may be missing.
@@ -85,21 +88,14 @@ export const pageOf = <T extends z.ZodMiniType>(item: T) => {
   return { answer, paged: true } as const;
 };
 
-type Def = z.core.$ZodTypes['_zod']['def'];
-
-// zod's documented way to tell schemas apart.
-const defOf = ({ _zod: { def } }: z.core.$ZodType) => def as Def;
-
 /**
  * A value that fits the schema, made of the examples that its fields document.
  * @throws Error for a field without an example that can be had no other way
  */
 export function exampleOf(schema: z.core.$ZodType): unknown {
   const examples = z.globalRegistry.get(schema)?.['examples'];
-  return Array.isArray(examples) && examples.length > 0 ? examples[0] : built(defOf(schema));
-}
-
-function built(def: Def): unknown {
+  if (Array.isArray(examples) && examples.length > 0) return examples[0];
+  const { def } = (schema as z.core.$ZodTypes)._zod; // zod's documented way to tell schemas apart
   if (def.type === 'object')
     return Object.fromEntries(Object.entries(def.shape).map(([name, field]) => [name, exampleOf(field)]));
   if (def.type === 'array') return [exampleOf(def.element)];

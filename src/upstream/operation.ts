@@ -1,5 +1,5 @@
 import type * as z from 'zod/mini';
-import { isCode } from '../core/errors.ts';
+import { type ErrorKind, isCode } from '../core/errors.ts';
 
 export type IdForm = 'digits' | 'slug';
 
@@ -24,11 +24,7 @@ export interface Tag {
 }
 
 /** A code that the upstream refuses with, in the words of a problem. Without a title, the code in words is its title. */
-export interface Refusal {
-  readonly status: number;
-  readonly title?: string;
-  readonly description: string;
-}
+export type Refusal = ErrorKind;
 
 /** All that is known of one endpoint of the upstream. */
 export interface Row {
@@ -113,8 +109,7 @@ export function defineRows<const Rows extends Readonly<Record<string, Given>>>(
   rows: Rows & Checked<Rows>,
 ): Named<Rows> {
   const named = Object.entries<Given>(rows).map(([id, row]) => [id, operationOf(id, row)]);
-  // The same keys and rows, each with its key as `id`.
-  return Object.fromEntries(named) as Named<Rows>;
+  return Object.fromEntries(named) as Named<Rows>; // the same keys and rows, each with its key as `id`
 }
 
 const OTHER: Tag = { name: 'Upstream', description: 'Further calls of the upstream.' };
@@ -126,6 +121,9 @@ function operationOf(id: string, row: Given): Operation {
   const idForm = path.includes('{id}') ? (row.idForm ?? 'digits') : undefined;
   return { tag: OTHER, summary: wordsOf(id), ...row, id, method: method as Method, path, idForm };
 }
+
+/** The longest that a policy may say: a year. */
+export const MOST_SECONDS = 31_536_000;
 
 const METHOD_AND_PATH = /^(GET|POST|PATCH|DELETE) ((?:\/(?:\{id\}|(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+))+\/?)$/;
 
@@ -145,7 +143,8 @@ function problemOf(id: string, row: Given): string | undefined {
     return 'takes no credential: it is of no account of which it might invalidate anything';
   if (group !== undefined && (!/^[a-zA-Z][\w-]{0,63}$/.test(group) || group === 'everything'))
     return 'is of a group whose name is none: it needs letters, digits, _ and -, and is not `everything`';
-  if (cache && !isPolicy(cache)) return 'needs `fresh`, `stale` and `onError` in `cache`, in seconds up to a year';
+  if (cache && [cache.fresh, cache.stale, cache.onError].some((time) => !(time >= 0 && time <= MOST_SECONDS)))
+    return 'needs `fresh`, `stale` and `onError` in `cache`, in seconds up to a year';
   if (cache && (group === undefined || secrets)) return 'cannot be cached: it has no group, or an answer with secrets';
   if (row.polled && (!isRead || (cache ?? secrets))) return 'is polled: it is a read, neither cached nor with secrets';
   if (!at.includes('{id}') && invalidates?.some((one) => typeof one === 'object'))
@@ -156,11 +155,6 @@ function problemOf(id: string, row: Given): string | undefined {
     ? undefined
     : `is refused with \`${code}\`, which is no code: lower-case words, joined by _ or -`;
 }
-
-const MOST_SECONDS = 31_536_000;
-
-const isPolicy = ({ fresh, stale, onError }: CachePolicy) =>
-  [fresh, stale, onError].every((time) => time >= 0 && time <= MOST_SECONDS);
 
 export const groupIn = (one: Invalidated<string>): string => (typeof one === 'string' ? one : one.item);
 

@@ -29,14 +29,11 @@ interface Finding {
   readonly field: string | null;
 }
 
-const anObject = z.record(z.string(), z.unknown());
-
 interface RefusalContext {
   readonly now: number;
   /** Words that are concealed in the upstream's texts, as is its host. */
   readonly secrets: readonly string[];
   readonly upstream: URL;
-  /** What is known of codes of the upstream's own. */
   readonly refusals: Table['refusals'];
 }
 
@@ -45,7 +42,7 @@ export function refusalOf(raw: RawAnswer, { now, secrets, upstream, refusals }: 
   const { status, body } = raw;
   const conceal = concealing(secrets, upstream);
   const isShort = 'text' in body && body.text.length <= MAX_BODY;
-  const findings = findingsIn(isShort ? parsedJson(body.text) : undefined, null, 0)
+  const findings = findingsIn(isShort ? parsedJson(body.text) : undefined)
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
   const code = codeFor(status, findings);
@@ -69,39 +66,31 @@ function codeFor(status: number, findings: readonly Finding[]): string | undefin
   return namesFields ? 'validation_failed' : undefined;
 }
 
-/** Members that are the object's own error; with a list, `code` and `detail` are fields. */
-const OWN = ['message', 'detail', 'error', 'code'];
+/** It leaves out a member `__proto__`. */
+const anObject = z.record(z.string(), z.unknown());
 
-/** An object with a text or a code is itself an error; its other members are fields. */
-function objectFindings(object: Record<string, unknown>, field: string | null, depth: number): Finding[] {
-  const text = [object['message'], object['detail'], object['error']].find((part) => typeof part === 'string');
-  const own = messageOf(text ?? '', field, codeOf(object['code']));
-  const rest = Object.entries(object).filter(([name, value]) =>
-    own.length === 0 ? !isOddCode(name, value) : isField(name, value),
+/** An object with a text or a code is itself an error, and of its other members only lists and objects are fields. */
+function findingsIn(item: unknown, field: string | null = null, depth = 0): Finding[] {
+  if (depth > MAX_DEPTH) return [];
+  if (typeof item === 'string') return findingOf(item, field);
+  if (Array.isArray(item)) return item.flatMap((inner) => findingsIn(inner, field, depth + 1));
+  const { data: object } = anObject.safeParse(item);
+  if (!object) return [];
+  const { code, message, detail, error } = object;
+  const text = [message, detail, error].find((part) => typeof part === 'string') ?? '';
+  const own = findingOf(text, field, typeof code === 'string' && isCode(code) ? code : undefined);
+  const fields = Object.entries(object).filter(([name, value]) =>
+    own.length > 0 ? typeof value === 'object' : !isOddCode(name, value),
   );
-  return [...own, ...rest.flatMap(([name, value]) => findingsIn(value, pathOf(field, name), depth + 1))];
+  return [...own, ...fields.flatMap(([name, value]) => findingsIn(value, pathOf(field, name), depth + 1))];
 }
 
 /** A `code` that is neither a code nor a sentence may be anything, even a secret. */
 const isOddCode = (name: string, value: unknown) => name === 'code' && typeof value === 'string' && !/\s/.test(value);
 
-/** In an object that is itself an error, only lists and objects are fields. */
-function isField(name: string, value: unknown): boolean {
-  return typeof value === 'object' && value !== null && (!OWN.includes(name) || Array.isArray(value));
-}
-
-function findingsIn(item: unknown, field: string | null, depth: number): Finding[] {
-  if (depth > MAX_DEPTH) return [];
-  if (typeof item === 'string') return messageOf(item, field);
-  if (Array.isArray(item)) return item.flatMap((inner) => findingsIn(inner, field, depth + 1));
-  const object = anObject.safeParse(item);
-  return object.success ? objectFindings(object.data, field, depth) : [];
-}
-
 /** An error needs a text or a code; without a usable text, the code is the message. */
-function messageOf(text: unknown, field: string | null, code?: string): Finding[] {
-  const words = typeof text === 'string' ? text.trim() : '';
-  const message = MARKUP.test(words) ? '' : words;
+function findingOf(text: string, field: string | null, code?: string): Finding[] {
+  const message = MARKUP.test(text) ? '' : text.trim();
   return message === '' && code === undefined ? [] : [{ code, message: message || String(code), field }];
 }
 
@@ -113,8 +102,6 @@ function concealed({ code, message, field }: Finding, conceal: (text: string) =>
     field: field === null ? null : conceal(field),
   };
 }
-
-const codeOf = (value: unknown) => (typeof value === 'string' && isCode(value) ? value : undefined);
 
 /** Names that hold errors of the whole request, not of a field. */
 const WHOLE = new Set(['non_field_errors', '__all__', 'errors', 'error']);

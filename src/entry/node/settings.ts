@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import * as z from 'zod/mini';
 import {
+  A_SECRET,
   type ConfigProblem,
   integerVariable,
   namesIn,
@@ -11,7 +12,6 @@ import {
   textsIn,
   type Variables,
 } from '../../config.ts';
-import { A_SECRET } from '../../core/secrets.ts';
 import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
 import { readTls, type Tls } from './certificates.ts';
 
