@@ -1,8 +1,9 @@
 import { GatewayError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import { type Decide, isChange } from './changes.ts';
-import { Instance, READ_MS, WRITE_MS } from './instance.ts';
-import { begun, type Change, ended, outcomeOf } from './note.ts';
+import { Instance, WRITE_MS } from './instance.ts';
+import { type Account } from './account.ts';
+import { begun, ended, outcomeOf } from './note.ts';
 import type {
   AccountId,
   Begun,
@@ -29,23 +30,24 @@ export class Accounts extends Instance implements Store {
   }
 
   snapshot(request: SnapshotRequest): MaybePromise<Snapshot> {
-    return new NoteSnapshot(this, request).begin();
+    return new NoteSnapshot(this, this.accounts.of(request.account), request).begin();
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { account, key, session, isPurchase } = write;
-    const use = await this.#count(write);
+    const { key, session, isPurchase } = write;
+    const account = this.accounts.of(write.account);
+    const use = await this.count(account, write);
     if (isOver(use, write)) return { use, isLimited: true };
     const { backend } = this;
     let isGivenUp = false;
     let isAsked = false;
     const decide: Decide<Refused> = (note, held, now) => {
-      if (session && this.sessionIn(account, note, session).isOver) return 'revoked';
+      if (session && this.sessionIn(account, note, session).isOver) return { isRevoked: true };
       const result = begun(note, held, write, now);
       if (result === 'full' || 'record' in result) return result;
-      if (this.coolsUntil(account) > this.clock.now()) return 'cooldown';
+      if (account.coolsUntil > this.clock.now()) return { isLimited: true };
       // What was told to the store before may be lost: nothing is sent that must not be sent twice.
-      return (key !== undefined || isPurchase) && backend.reliableAt > now ? 'unreliable' : result;
+      return (key !== undefined || isPurchase) && backend.reliableAt > now ? { refusal: this.#unreliable() } : result;
     };
     // One that was given up before the store was asked for it never was.
     const isWanted = (isNext: boolean) => {
@@ -59,22 +61,20 @@ export class Accounts extends Instance implements Store {
       isGivenUp = true;
       // Where it comes to nothing there is nothing to tell; where the store was asked and does not reply, nobody knows.
       const hasBegun = beginning.then(isChange, () => isAsked);
-      write.waitUntil(hasBegun.then((has) => has && this.#tellEnd(write, 'not_sent', write.until)));
+      write.waitUntil(hasBegun.then((has) => has && this.#tellEnd(account, write, 'not_sent', write.until)));
       return { use, refusal: unavailable() };
     }
-    if (result === 'revoked') return { use, isRevoked: true };
-    if (result === 'cooldown') return { use, isLimited: true };
     if (result === 'full') return { use, refusal: unavailable(60, FULL) };
-    if (result === 'unreliable') return { use, refusal: this.#unreliable() };
-    return 'record' in result ? { use, record: result.record } : { use };
+    return isChange(result) ? { use } : { use, ...result };
   }
 
   async outcomeOf(question: KeyQuestion): Promise<Begun> {
-    const { account, key, session } = question;
+    const { key, session } = question;
     const { backend } = this;
-    const use = await this.#count(question);
+    const account = this.accounts.of(question.account);
+    const use = await this.count(account, question);
     if (isOver(use, question)) return { use, isLimited: true };
-    const looked = await this.inTime(this.look(account, key), WRITE_MS);
+    const looked = await this.inTime(backend.look(account, [], key), WRITE_MS);
     if (!looked) return { use, refusal: unavailable() };
     if (session && this.sessionIn(account, looked.note, session).isOver) return { use, isRevoked: true };
     if (looked.held) return { use, record: outcomeOf(looked.held, backend.now()) };
@@ -82,27 +82,21 @@ export class Accounts extends Instance implements Store {
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
-    const { account } = write;
+    const account = this.accounts.of(write.account);
     // Counted anew where the process was stopped beyond the end of the request.
     const until = Math.max(write.until, this.clock.now() + write.until - write.endsAt);
     if (end === 'credential_refused') this.markRefused(account, until);
-    await this.inTime(this.#tellEnd(write, end, until), END_MS);
+    await this.inTime(this.#tellEnd(account, write, end, until), END_MS);
   }
 
   async endUnannounced(write: NewWrite, end: WriteEnd): Promise<void> {
-    if (end === 'credential_refused') await this.inTime(this.refuse(write), END_MS);
-    else if (this.backend.isHere) await this.dropTags(write, write.tags);
+    const account = this.accounts.of(write.account);
+    if (end === 'credential_refused') await this.inTime(this.refuse(account, write.waitUntil), END_MS);
+    else if (this.backend.isHere) await this.dropTags(account, write.tags, write.waitUntil);
   }
 
   usage(): Usage {
     return this.copies.usage();
-  }
-
-  /** Counts a request in its window, if it has one. */
-  async #count(request: SnapshotRequest): Promise<WindowUse | undefined> {
-    const { account, window } = request;
-    if (!window) return undefined;
-    return (await this.inTime(this.limits.take(request, window), READ_MS)) ?? this.limits.guess(account, window);
   }
 
   #unreliable(): GatewayError {
@@ -110,21 +104,21 @@ export class Accounts extends Instance implements Store {
     return unavailable(Math.max(1, seconds), REPLACED);
   }
 
-  #tellEnd(write: NewWrite, end: WriteEnd, until: number): Promise<boolean> {
-    const { account, key, waitUntil } = write;
+  #tellEnd(account: Account, write: NewWrite, end: WriteEnd, until: number): Promise<boolean> {
+    const { key, waitUntil } = write;
     const recordUntil = write.now + write.keyMs;
     const ending = async () => {
       const now = this.clock.now();
       const decide: Decide<never> = (note, held, at) => ended(note, held, { write, end, leftMs: until - now }, at);
       await this.changes.make(account, decide, { key, keyMs: recordUntil - now });
-      if (end === 'credential_refused') this.refused.delete(account);
+      if (end === 'credential_refused') account.refusedUntil = undefined;
     };
     return this.changes.tell(waitUntil, ending, until);
   }
 }
 
 /** Why a write may not begin. */
-type Refused = Exclude<ReturnType<typeof begun>, Change> | 'revoked' | 'cooldown' | 'unreliable';
+type Refused = Pick<Begun, 'record' | 'isLimited' | 'isRevoked' | 'refusal'> | 'full';
 
 const isOver = (use: WindowUse | undefined, { window }: Pick<SnapshotRequest, 'window'>): boolean =>
   use !== undefined && window !== undefined && use.used > window.limit;

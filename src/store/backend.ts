@@ -1,24 +1,8 @@
 import type { MaybePromise } from '../core/runtime.ts';
+import type { Account, KnownAccounts, Looked, Seen } from './account.ts';
 import type { Copy } from './copies.ts';
 import type { Held, Note } from './note.ts';
-import type { AccountId, CacheKey, Window } from './port.ts';
-
-/** A note as it was read, and what was asked for with it at the same moment. */
-export interface Looked extends Seen {
-  /** The record of the idempotency key. */
-  readonly held?: Held | undefined;
-  /** The copies that the store has under these keys. */
-  readonly copies?: readonly (Copy | undefined)[];
-}
-
-/** A note as it was read. */
-export interface Seen {
-  readonly note: Note;
-  /** Tells it from those before and after it. */
-  readonly seen: unknown;
-  /** Of the store that it was read from. Versions that were made under another token are void. */
-  readonly token: string;
-}
+import type { CacheKey, Window } from './port.ts';
 
 /** What takes the place of a note that was seen, and what becomes of the record of a key with it. */
 export interface Next {
@@ -46,6 +30,7 @@ export interface Count {
 export interface Backend {
   /** The store is this process: `peek` is what is true now, and no instance knows anything else. */
   readonly isHere: boolean;
+  readonly accounts: KnownAccounts;
   /** How long a note is kept at least after a change, in milliseconds. */
   readonly noteMs: number;
   /** Milliseconds since 1970, by the store's clock. */
@@ -53,16 +38,16 @@ export interface Backend {
   /** Until then, by its clock, what instances were told by it before may be lost. */
   readonly reliableAt: number;
   /** The account's note, the copies under these cache keys, and the record of this idempotency key. */
-  look(account: AccountId, keys?: readonly CacheKey[], key?: string): MaybePromise<Looked>;
+  look(account: Account, keys?: readonly CacheKey[], key?: string): MaybePromise<Looked>;
   /** The last note of the account that this instance has seen. */
-  peek(account: AccountId): Seen | undefined;
-  swap(account: AccountId, seen: Seen, next: Next): MaybePromise<Swapped>;
-  count(account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number): MaybePromise<Count>;
+  peek(account: Account): Seen | undefined;
+  swap(account: Account, seen: Seen, next: Next): MaybePromise<Swapped>;
+  count(account: Account, window: Pick<Window, 'name' | 'lengthMs'>, many: number): MaybePromise<Count>;
   /**
    * Keeps a copy for other instances, if it is not too large. Resolves with whether this instance may keep it too: the
    * account has the note that its version came from, and one that outlives it.
    */
-  keep?(account: AccountId, key: CacheKey, copy: Copy): Promise<boolean>;
-  /** The upstream accepts the account. */
-  accept?(account: AccountId): void;
+  keep?(account: Account, key: CacheKey, copy: Copy): Promise<boolean>;
+  /** The upstream accepts the account: to be told to the process that keeps it. */
+  accept?(account: Account): void;
 }

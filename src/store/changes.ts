@@ -1,7 +1,7 @@
 import { type Clock, pause, type WaitUntil, within } from '../core/runtime.ts';
-import type { Backend, Looked, Next } from './backend.ts';
+import type { Account, Looked } from './account.ts';
+import type { Backend, Next } from './backend.ts';
 import { type Change, type Held, lifeOf, type Note } from './note.ts';
-import type { AccountId } from './port.ts';
 
 /** Between attempts to tell the store. */
 const FIRST_PAUSE_MS = 50;
@@ -28,10 +28,6 @@ interface ChangeOptions {
 export class Changes {
   readonly #backend: Backend;
   readonly #clock: Clock;
-  /** The end of the last change of each account. */
-  readonly #last = new Map<AccountId, Promise<unknown>>();
-  /** What was last read for a change of the account that waited for its turn: it is as new for all who waited with it. */
-  readonly #looks = new Map<AccountId, { readonly key: string; readonly looked: Looked; readonly at: number }>();
   /** Changes so far. */
   #count = 0;
   /** What the store has not been told yet. */
@@ -43,33 +39,27 @@ export class Changes {
   }
 
   /** After the changes of the account that were asked for before. Undefined where it is not wanted any more. */
-  make<T>(
-    account: AccountId,
-    decide: Decide<T>,
-    options: ChangeOptions = {},
-  ): Promise<Change | T | 'full' | undefined> {
+  make<T>(account: Account, decide: Decide<T>, options: ChangeOptions = {}): Promise<Change | T | 'full' | undefined> {
     const nth = ++this.#count;
     const change = () => {
       const made = this.#make(account, decide, options, nth);
       return this.#backend.isHere ? made : within(this.#clock, MOST_MS, made);
     };
-    const last = this.#last.get(account);
+    const last = account.lastChange;
     const turn = last && (this.#backend.isHere ? last : within(this.#clock, MOST_MS, last).catch(() => undefined));
     const done = turn?.then(change) ?? change();
     const over = done.catch(() => undefined);
-    this.#last.set(account, over);
+    account.lastChange = over;
     void over.then(() => {
-      if (this.#last.get(account) !== over) return;
-      this.#last.delete(account);
-      this.#looks.delete(account);
+      if (account.lastChange === over) account.lastChange = account.lastLook = undefined;
     });
     return done;
   }
 
-  async #look(account: AccountId, key: string | undefined): Promise<Looked> {
+  async #look(account: Account, key: string | undefined): Promise<Looked> {
     const at = this.#count;
     const looked = await this.#backend.look(account, [], key);
-    if (key !== undefined) this.#looks.set(account, { key, looked, at });
+    if (key !== undefined) account.lastLook = { key, looked, at };
     return looked;
   }
 
@@ -97,7 +87,7 @@ export class Changes {
    * record has to be read at the same moment.
    */
   async #make<T>(
-    account: AccountId,
+    account: Account,
     decide: Decide<T>,
     options: ChangeOptions,
     nth: number,
@@ -105,7 +95,7 @@ export class Changes {
     const { key, keyMs = 0, isBeginning, isWanted } = options;
     const backend = this.#backend;
     if (isWanted?.(false) === false) return undefined;
-    const look = this.#looks.get(account);
+    const look = account.lastLook;
     const shared = look?.key === key && look && look.at >= nth ? look.looked : undefined;
     for (let known = shared ?? (key === undefined ? backend.peek(account) : undefined); ; known = undefined) {
       const looked: Looked = known ?? (await this.#look(account, key));
@@ -119,7 +109,7 @@ export class Changes {
       const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
       if (isWanted?.(true) === false) return undefined;
       const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });
-      this.#looks.delete(account);
+      account.lastLook = undefined;
       if (swapped === 'full') return 'full';
       if (swapped === 'done') return decided;
     }

@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../core/runtime.ts';
-import type { Backend, Count, Looked, Next, Seen, Swapped } from './backend.ts';
+import { type Account, KnownAccounts, type Looked, type Seen } from './account.ts';
+import type { Backend, Count, Next, Swapped } from './backend.ts';
 import { LRUCache } from './bounded.ts';
 import type { Copy } from './copies.ts';
 import { CHANGED_MS, type Held, NO_NOTE, type Note } from './note.ts';
@@ -85,6 +86,7 @@ const decoder = new TextDecoder();
 /** Notes, records and copies as a shelf keeps them: sealed, under hashed names. */
 export class SealedNotes implements Backend {
   readonly isHere = false;
+  readonly accounts = new KnownAccounts();
   readonly noteMs = CHANGED_MS;
   readonly #shelf: Shelf;
   readonly #tools: Tools;
@@ -106,14 +108,14 @@ export class SealedNotes implements Backend {
     return this.#shelf.reliableAt;
   }
 
-  async look(account: AccountId, keys: readonly CacheKey[] = [], key?: string): Promise<Looked> {
+  async look(account: Account, keys: readonly CacheKey[] = [], key?: string): Promise<Looked> {
     const places = keys.map(this.#placeOf);
     const named = key === undefined ? [] : [this.#recordName(key)];
     const names = await Promise.all([...places, ...named]);
-    const { token, values } = await this.#shelf.read(account, [NOTE, ...names]);
+    const { token, values } = await this.#shelf.read(account.id, [NOTE, ...names]);
     const [note, ...others] = values;
     const known = note ? await this.#open(account, token, note) : { note: NO_NOTE, seen: '', token, bytes: 0 };
-    this.#known.set(account, known);
+    this.#known.set(account.id, known);
     const copies = await Promise.all(
       keys.map(({ key: of }, i) => this.#openCopy(account, of, names[i] ?? '', others[i])),
     );
@@ -121,35 +123,35 @@ export class SealedNotes implements Backend {
     return { ...known, copies, held };
   }
 
-  peek(account: AccountId): Known | undefined {
-    const known = this.#known.get(account);
+  peek(account: Account): Known | undefined {
+    const known = this.#known.get(account.id);
     return known?.token === this.#shelf.token ? known : undefined;
   }
 
-  async swap(account: AccountId, { seen, token }: Seen, next: Next): Promise<Swapped> {
+  async swap(account: Account, { seen, token }: Seen, next: Next): Promise<Swapped> {
     const { rev, value } = await this.#seal(account, next.note);
     const record = await this.#sealRecord(account, next.record);
     if (token !== this.#shelf.token) return 'other'; // the store is another one meanwhile
-    const swapped = await this.#shelf.swap(account, String(seen), {
+    const swapped = await this.#shelf.swap(account.id, String(seen), {
       note: { name: NOTE, value, lifeMs: next.lifeMs },
       record,
       isBeginning: next.isBeginning === true,
     });
-    if (swapped === 'done') this.#known.set(account, { note: next.note, seen: rev, token, bytes: value.length });
+    if (swapped === 'done') this.#known.set(account.id, { note: next.note, seen: rev, token, bytes: value.length });
     return swapped;
   }
 
-  count(account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
-    return this.#shelf.count(account, window, many);
+  count(account: Account, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+    return this.#shelf.count(account.id, window, many);
   }
 
-  async keep(account: AccountId, key: CacheKey, { entry, version, askedAt }: Copy): Promise<boolean> {
+  async keep(account: Account, key: CacheKey, { entry, version, askedAt }: Copy): Promise<boolean> {
     const seen = this.peek(account)?.seen;
     if (seen === undefined) return false;
     const { text, ...head } = entry;
     const place = await this.#placeOf(key);
     const told = JSON.stringify({ ...head, version, askedAt, key: key.key });
-    const sealed = await this.#tools.seal.seal(`${account} ${place}`, `${told}\n${text}`);
+    const sealed = await this.#tools.seal.seal(`${account.id} ${place}`, `${told}\n${text}`);
     const value = new Uint8Array(COPY_HEAD + sealed.length);
     value.set(encoder.encode((await this.#tools.nameOf(`version ${version}`)).slice(0, VERSION_BYTES)));
     new DataView(value.buffer).setFloat64(VERSION_BYTES, askedAt);
@@ -157,11 +159,11 @@ export class SealedNotes implements Backend {
     const copy = value.length > MAX_COPY_BYTES ? undefined : { name: place, value, lifeMs: key.lifeMs };
     const first = await this.#seal(account, NO_NOTE, FIRST_REV);
     const note = { name: NOTE, value: first.value, lifeMs: this.#tools.noteMs };
-    return this.#shelf.keep(account, seen || FIRST_REV, note, copy);
+    return this.#shelf.keep(account.id, seen || FIRST_REV, note, copy);
   }
 
-  async #seal(account: AccountId, note: Note, rev = crypto.randomUUID().slice(-REV)) {
-    const sealed = await this.#tools.seal.seal(`${account} ${NOTE}`, JSON.stringify(note));
+  async #seal(account: Account, note: Note, rev = crypto.randomUUID().slice(-REV)) {
+    const sealed = await this.#tools.seal.seal(`${account.id} ${NOTE}`, JSON.stringify(note));
     const value = new Uint8Array(REV + sealed.length);
     value.set(encoder.encode(rev));
     value.set(sealed, REV);
@@ -169,40 +171,40 @@ export class SealedNotes implements Backend {
   }
 
   /** @throws Error if it cannot be opened: the account has no store until its note ends */
-  async #open(account: AccountId, token: string, value: Uint8Array): Promise<Known> {
+  async #open(account: Account, token: string, value: Uint8Array): Promise<Known> {
     const seen = decoder.decode(value.subarray(0, REV));
-    const known = this.#known.get(account);
+    const known = this.#known.get(account.id);
     if (known?.seen === seen && known.token === token) return known;
-    const text = await this.#tools.seal.open(`${account} ${NOTE}`, value.subarray(REV));
+    const text = await this.#tools.seal.open(`${account.id} ${NOTE}`, value.subarray(REV));
     if (text === undefined) throw new Error('a note cannot be opened');
     return { note: JSON.parse(text) as Note, seen, token, bytes: value.length }; // written by `#seal`
   }
 
-  async #sealRecord(account: AccountId, record: Next['record']): Promise<SealedNext['record']> {
+  async #sealRecord(account: Account, record: Next['record']): Promise<SealedNext['record']> {
     if (!record) return undefined;
     const { key, held, lifeMs } = record;
     const name = await this.#recordName(key);
     if (!held) return { name, lifeMs };
-    return { name, lifeMs, value: await this.#tools.seal.seal(`${account} ${name}`, JSON.stringify(held)) };
+    return { name, lifeMs, value: await this.#tools.seal.seal(`${account.id} ${name}`, JSON.stringify(held)) };
   }
 
   /** One that cannot be opened is of unknown outcome: its key stays taken. */
-  async #openRecord(account: AccountId, name: string, value: Uint8Array | null | undefined): Promise<Held | undefined> {
+  async #openRecord(account: Account, name: string, value: Uint8Array | null | undefined): Promise<Held | undefined> {
     if (!value) return undefined;
-    const text = await this.#tools.seal.open(`${account} ${name}`, value);
+    const text = await this.#tools.seal.open(`${account.id} ${name}`, value);
     if (text === undefined) return { nonce: '', record: { fingerprint: '', outcome: 'unknown' } };
     return JSON.parse(text) as Held; // written by `#sealRecord`, hence of this shape
   }
 
   /** Another key's copy may be in its place; one that was stored later than now is from before the store's clock was set back. */
   async #openCopy(
-    account: AccountId,
+    account: Account,
     key: string,
     place: string,
     value: Uint8Array | null | undefined,
   ): Promise<Copy | undefined> {
     if (!value) return undefined;
-    const text = await this.#tools.seal.open(`${account} ${place}`, value.subarray(COPY_HEAD));
+    const text = await this.#tools.seal.open(`${account.id} ${place}`, value.subarray(COPY_HEAD));
     if (text === undefined) return undefined;
     const end = text.indexOf('\n');
     // Written by `keep`, hence of this shape.

@@ -1,5 +1,5 @@
 import { whenDone, type MaybePromise } from '../core/runtime.ts';
-import type { Seen } from './backend.ts';
+import type { Account, Seen } from './account.ts';
 import type { Copy } from './copies.ts';
 import { type Instance, READ_MS } from './instance.ts';
 import { LONGEST_READ_MS, NO_NOTE, versionOf } from './note.ts';
@@ -27,6 +27,7 @@ export class NoteSnapshot implements Snapshot {
   use: WindowUse | undefined;
   session: SessionState | undefined;
   readonly #instance: Instance;
+  readonly #account: Account;
   readonly #request: SnapshotRequest;
   /** Undefined where the store does not answer, cannot be relied on, or was not asked. */
   #seen: Seen | undefined;
@@ -36,20 +37,20 @@ export class NoteSnapshot implements Snapshot {
   /** For what no other request may join. */
   #hidden: Found | undefined;
 
-  constructor(instance: Instance, request: SnapshotRequest) {
+  constructor(instance: Instance, account: Account, request: SnapshotRequest) {
     this.#instance = instance;
+    this.#account = account;
     this.#request = request;
   }
 
   /** Counts the request, and asks for the note where something may be cached or a session has to be known. */
   begin(): MaybePromise<this> {
-    const { account, window, keys = [], session } = this.#request;
-    const { limits } = this.#instance;
-    const counting = window && this.#instance.inTime(limits.take(this.#request, window), READ_MS);
+    const { keys = [], session } = this.#request;
+    const counting = this.#instance.count(this.#account, this.#request);
     const cached = keys.filter(({ lifeMs }) => lifeMs > 0);
     const looking = cached.length > 0 || session || this.#instance.backend.isHere ? this.#look(cached) : undefined;
     const counted = (use: WindowUse | undefined) => {
-      this.use = window && (use ?? limits.guess(account, window));
+      this.use = use;
       return this;
     };
     return looking instanceof Promise ? looking.then(() => whenDone(counting, counted)) : whenDone(counting, counted);
@@ -59,15 +60,16 @@ export class NoteSnapshot implements Snapshot {
   #look(keys: readonly CacheKey[], isAgain = false, endsAt = this.#instance.clock.now() + READ_MS): MaybePromise<void> {
     const instance = this.#instance;
     const { backend, copies, clock } = instance;
-    const { account } = this.#request;
+    const account = this.#account;
     const now = clock.now();
     this.#isAsked = true;
     const wanted = backend.isHere
       ? NONE
-      : keys.filter((key) => isAgain || !isFresh(copies.get(account, key), key, now));
+      : keys.filter((key) => isAgain || !isFresh(copies.get(account.id, key), key, now));
     return whenDone(instance.inTime(backend.look(account, wanted), endsAt - now), (seen) => {
       this.#learnSession(seen);
-      if (!seen || backend.reliableAt > backend.now() || instance.isRefused(this.#request)) return undefined;
+      if (!seen || backend.reliableAt > backend.now() || instance.isRefused(account, this.#request.waitUntil))
+        return undefined;
       this.#seen = seen;
       this.#askedAt = backend.now();
       if (backend.isHere) return undefined;
@@ -79,9 +81,9 @@ export class NoteSnapshot implements Snapshot {
   }
 
   #learnSession(seen: Seen | undefined): void {
-    const { account, session } = this.#request;
+    const { session } = this.#request;
     if (!session || (!seen && this.session)) return; // what the store has said once stays said
-    const state = this.#instance.sessionIn(account, seen?.note ?? NO_NOTE, session);
+    const state = this.#instance.sessionIn(this.#account, seen?.note ?? NO_NOTE, session);
     this.session = seen ? state : { ...state, isLocal: true };
   }
 
@@ -89,11 +91,11 @@ export class NoteSnapshot implements Snapshot {
   #take(key: CacheKey, copy: Copy | undefined): void {
     if (!copy || copy.version !== this.#versionOf(key)) return;
     const { copies, backend, clock } = this.#instance;
-    const { account } = this.#request;
-    const own = copies.get(account, key);
+    const { id } = this.#account;
+    const own = copies.get(id, key);
     if (own?.version === copy.version && own.askedAt >= copy.askedAt) return;
     const storedAt = copy.entry.storedAt + clock.now() - backend.now();
-    copies.set(account, key, { ...copy, entry: { ...copy.entry, storedAt } });
+    copies.set(id, key, { ...copy, entry: { ...copy.entry, storedAt } });
   }
 
   #versionOf(key: CacheKey, seen = this.#seen): Version | undefined {
@@ -103,7 +105,7 @@ export class NoteSnapshot implements Snapshot {
 
   copy(key: CacheKey): Entry | undefined {
     const note = this.#seen?.note;
-    const copy = note && this.#instance.copies.get(this.#request.account, key);
+    const copy = note && this.#instance.copies.get(this.#account.id, key);
     if (!copy) return undefined;
     // A missing note is the same one in every store.
     if (copy.confirmed === note && note !== NO_NOTE && note.marks.length === 0) return copy.entry;
@@ -126,24 +128,27 @@ export class NoteSnapshot implements Snapshot {
   }
 
   holds(key: CacheKey, found: Found): boolean {
-    const { backend, refused } = this.#instance;
-    const { account } = this.#request;
-    if (found.isHidden || refused.has(account)) return false;
+    const { backend } = this.#instance;
+    if (found.isHidden || this.#account.refusedUntil !== undefined) return false;
     if (backend.now() > found.askedAt + LONGEST_READ_MS) return false;
-    const seen = backend.peek(account);
+    const seen = backend.peek(this.#account);
     return seen !== undefined && this.#versionOf(key, seen) === found.version; // undefined: also of another store
   }
 
   save(key: CacheKey, found: Found, { entry, drop }: Fetched): MaybePromise<Saved> {
     const instance = this.#instance;
     if (drop) {
-      const dropping = drop === 'key' ? instance.drop(this.#request, key) : instance.refuse(this.#request);
+      const { waitUntil } = this.#request;
+      const account = instance.accounts.of(this.#account.id); // the one from the beginning may have been evicted
+      if (drop === 'key') instance.copies.delete(account.id, key);
+      const dropping =
+        drop === 'key' ? instance.dropTags(account, [ownTagOf(key)], waitUntil) : instance.refuse(account, waitUntil);
       return whenDone(instance.inTime(dropping, READ_MS), () => ({ stored: false, holds: false }));
     }
     const holds = this.holds(key, found);
     if (!entry || !holds) return { stored: false, holds };
     const { version, askedAt } = found;
-    const stored = instance.copies.set(this.#request.account, key, { entry, version, askedAt });
+    const stored = instance.copies.set(this.#account.id, key, { entry, version, askedAt });
     if (stored) this.#share(key, { entry, version, askedAt });
     return { stored, holds };
   }
@@ -151,12 +156,12 @@ export class NoteSnapshot implements Snapshot {
   /** Keeps a copy for other instances, in the time of the store. */
   #share(key: CacheKey, copy: Copy): void {
     const { backend, clock, copies } = this.#instance;
-    const { account, waitUntil } = this.#request;
+    const account = this.#account;
     if (!backend.keep) return;
     const storedAt = copy.entry.storedAt + backend.now() - clock.now();
     const keeping = backend.keep(account, key, { ...copy, entry: { ...copy.entry, storedAt } });
-    const kept = keeping.catch(() => false).then((stands) => stands || copies.delete(account, key));
-    waitUntil(kept);
+    const kept = keeping.catch(() => false).then((stands) => stands || copies.delete(account.id, key));
+    this.#request.waitUntil(kept);
   }
 }
 

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Account } from '../../src/store/account.ts';
 import { Accounts } from '../../src/store/accounts.ts';
 import { Copies, type Copy } from '../../src/store/copies.ts';
 import { MemoryBackend } from '../../src/store/memory.ts';
@@ -77,9 +78,10 @@ storeContract('workers that ask the first process', () => {
 test('a worker that knows a note is told no more than its number, and has the same object', async () => {
   const first = new FirstProcess(() => START_MS);
   const worker = first.worker();
-  const known = await worker.look('account');
+  const account = new Account('account');
+  const known = await worker.look(account);
   first.sent.length = 0;
-  expect((await worker.look('account')).note).toBe(known.note);
+  expect((await worker.look(account)).note).toBe(known.note);
   expect(first.sent).toEqual([`[["look","account",${String(known.seen)}]]`, `[${String(known.seen)}]`]);
 });
 
@@ -87,9 +89,10 @@ test('what is asked while a message has no answer goes together in the next, and
   const first = new FirstProcess(() => START_MS);
   const worker = first.worker();
   const window = { name: 'w', lengthMs: 60_000 };
-  const asked = [1, 2, 3].map((many) => worker.count('account', window, many));
+  const account = new Account('account');
+  const asked = [1, 2, 3].map((many) => worker.count(account, window, many));
   await setImmediate();
-  asked.push(...[4, 5].map((many) => worker.count('account', window, many)));
+  asked.push(...[4, 5].map((many) => worker.count(account, window, many)));
   expect((await Promise.all(asked)).map(({ used }) => used)).toEqual([1, 3, 6, 10, 15]);
   expect(first.sent.map((text) => (JSON.parse(text) as unknown[]).length)).toEqual([3, 3, 2, 2]);
 });

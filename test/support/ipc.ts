@@ -1,4 +1,5 @@
 import { IpcBackend, NotesOfWorkers } from '../../src/entry/node/ipc.ts';
+import type { Account } from '../../src/store/account.ts';
 import type { Copy } from '../../src/store/copies.ts';
 import type { CacheKey } from '../../src/store/port.ts';
 
@@ -32,7 +33,7 @@ export class FirstProcess {
   }
 }
 
-const placeOf = (account: string, { key }: CacheKey) => `${account} ${key}`;
+const placeOf = ({ id }: Account, { key }: CacheKey) => `${id} ${key}`;
 
 /**
  * Workers have copies of their own. The contract of stores looks at what others have kept, so this gives them the copies of
@@ -41,11 +42,11 @@ const placeOf = (account: string, { key }: CacheKey) => `${account} ${key}`;
 export function sharingCopies(worker: IpcBackend, copies: Map<string, Copy>): IpcBackend {
   const look = worker.look.bind(worker);
   return Object.assign(worker, {
-    look: async (account: string, keys: readonly CacheKey[] = [], key?: string) => {
+    look: async (account: Account, keys: readonly CacheKey[] = [], key?: string) => {
       const found = keys.map((one) => copies.get(placeOf(account, one)));
       return { ...(await look(account, keys, key)), copies: found };
     },
-    keep: async (account: string, key: CacheKey, copy: Copy) => {
+    keep: async (account: Account, key: CacheKey, copy: Copy) => {
       const known = copies.get(placeOf(account, key));
       if (known?.version !== copy.version || known.askedAt <= copy.askedAt) copies.set(placeOf(account, key), copy);
     },

@@ -1,5 +1,6 @@
-import type { Backend, Count, Looked, Next, Seen, Swapped } from '../../store/backend.ts';
-import { LRUCache, recent } from '../../store/bounded.ts';
+import { type Account, KnownAccounts, type Looked, type Seen } from '../../store/account.ts';
+import type { Backend, Count, Next, Swapped } from '../../store/backend.ts';
+import { LRUCache } from '../../store/bounded.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import type { Held, Note } from '../../store/note.ts';
 import type { AccountId, CacheKey, Window } from '../../store/port.ts';
@@ -55,10 +56,11 @@ export class NotesOfWorkers {
 
   #answer(question: Question): Answer {
     const notes = this.#notes;
-    const [ask, account] = question;
+    const [ask, id] = question;
+    const account = notes.accounts.of(id);
     if (ask === 'count') return notes.count(account, question[2], question[3]);
     if (ask === 'accept') {
-      notes.accept(account);
+      notes.accounts.accept(account);
       return null;
     }
     if (ask === 'look') {
@@ -85,7 +87,6 @@ export class NotesOfWorkers {
 /** How much a worker keeps of the notes that it has seen. */
 const MAX_KNOWN_BYTES = 33_554_432;
 const KNOWN_BYTES = 600;
-const MOST_ACCEPTED = 50_000;
 
 interface Known extends Seen {
   readonly seen: Rev;
@@ -97,6 +98,7 @@ interface Known extends Seen {
  */
 export class IpcBackend implements Backend {
   readonly isHere = false;
+  readonly accounts = new KnownAccounts();
   readonly noteMs = 0; // the first process makes one anew with other versions
   readonly reliableAt = -Infinity;
   readonly now: () => number;
@@ -105,8 +107,6 @@ export class IpcBackend implements Backend {
     maxSize: MAX_KNOWN_BYTES,
     sizeCalculation: ({ note }) => KNOWN_BYTES + JSON.stringify(note).length,
   });
-  /** Accounts that the first process has been told of. */
-  readonly #accepted = recent<AccountId, true>(MOST_ACCEPTED);
   #questions: Question[] = [];
   #listeners: ((answer: Answer) => void)[] = [];
   /** The listeners of the message that is not answered yet. */
@@ -125,44 +125,40 @@ export class IpcBackend implements Backend {
     this.#flush();
   }
 
-  peek(account: AccountId): Seen | undefined {
-    return this.#known.get(account);
+  peek({ id }: Account): Seen | undefined {
+    return this.#known.get(id);
   }
 
-  look(account: AccountId, _keys?: readonly CacheKey[], key?: string): Promise<Looked> {
-    const known = this.#known.get(account);
+  look({ id }: Account, _keys?: readonly CacheKey[], key?: string): Promise<Looked> {
+    const known = this.#known.get(id);
     const seen = known?.seen ?? 0;
-    return this.#ask(key === undefined ? ['look', account, seen] : ['look', account, seen, key], (answer) => {
+    return this.#ask(key === undefined ? ['look', id, seen] : ['look', id, seen, key], (answer) => {
       if (known && known.seen === answer) return known;
       const { rev, note, held } = answer as Told;
-      const latest = note ? this.#learn(account, rev, note) : known;
+      const latest = note ? this.#learn(id, rev, note) : known;
       return { ...(latest as Known), held }; // without the note: it is the one that was known
     });
   }
 
-  swap(account: AccountId, { seen }: Seen, next: Next): Promise<Swapped> {
-    return this.#ask(['swap', account, seen as Rev, next], (answer) => {
+  swap({ id }: Account, { seen }: Seen, next: Next): Promise<Swapped> {
+    return this.#ask(['swap', id, seen as Rev, next], (answer) => {
       if (typeof answer !== 'number') return answer as Swapped;
-      this.#learn(account, answer, next.note);
+      this.#learn(id, answer, next.note);
       return 'done';
     });
   }
 
-  count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
-    this.#accepted.delete(account); // it may have been forgotten there since
-    return this.#ask(['count', account, { name, lengthMs }, many], (answer) => answer as Count);
+  count({ id }: Account, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+    return this.#ask(['count', id, { name, lengthMs }, many], (answer) => answer as Count);
   }
 
-  accept(account: AccountId): void {
-    if (this.#accepted.has(account)) return;
-    this.#accepted.set(account, true);
-    void this.#ask(['accept', account], ignored);
+  accept({ id }: Account): void {
+    void this.#ask(['accept', id], ignored);
   }
 
-  #learn(account: AccountId, seen: Rev, note: Note): Known {
+  #learn(id: AccountId, seen: Rev, note: Note): Known {
     const known = { note, seen, token: '' };
-    this.#known.set(account, known);
-    this.#accepted.delete(account);
+    this.#known.set(id, known);
     return known;
   }
 
