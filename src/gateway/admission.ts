@@ -12,11 +12,11 @@ import {
   type Owner,
   requestsBy,
   secondsLeft,
-  type Snapshot,
   type SnapshotRequest,
-  type Store,
   type WindowUse,
 } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
+import type { Store } from '../store/store.ts';
 import type { Caller, Outcome } from '../upstream/call.ts';
 import type { Read } from '../upstream/read.ts';
 import { Via } from '../upstream/via.ts';

@@ -2,7 +2,7 @@ import type { ReadResult } from '../cache/read.ts';
 import { GatewayError, type Problem } from '../core/errors.ts';
 import type { ClientRequest } from '../core/request.ts';
 import type { MaybePromise } from '../core/runtime.ts';
-import type { Snapshot } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Read } from '../upstream/read.ts';
 import { firstAlone, isOfAccepted } from './admission.ts';

@@ -4,7 +4,7 @@ import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
 import type { RequestTools } from '../core/request.ts';
 import type { Digest } from '../core/runtime.ts';
-import type { Store } from '../store/port.ts';
+import type { Store } from '../store/store.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Transport } from '../upstream/transport.ts';

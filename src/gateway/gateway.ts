@@ -1,7 +1,8 @@
 import { Cache, type Part, type ReadResult } from '../cache/read.ts';
 import type { ClientRequest } from '../core/request.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
-import { addressOwner, type Snapshot } from '../store/port.ts';
+import { addressOwner } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { UpstreamCall } from '../upstream/call.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';

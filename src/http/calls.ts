@@ -4,7 +4,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import { valueOf } from '../core/json.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Snapshot } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import type { Read } from '../upstream/read.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Method, type Operation, type ValueOf } from '../upstream/operation.ts';

@@ -6,7 +6,7 @@ import { jsonTextOf } from '../http/body.ts';
 import { problemFor } from '../http/problem.ts';
 import { NO_STORE } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
-import type { Snapshot } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { documented } from '../upstream/fields.ts';
 import { checkBody, invalid } from '../upstream/input.ts';
 import type { Table } from '../upstream/table.ts';

@@ -6,7 +6,7 @@ import { type Overview, parameterOf } from '../gateway/overview.ts';
 import { planOf, readsOf } from '../gateway/plan.ts';
 import { preferencesOf } from '../http/prefer.ts';
 import type { HonoRequest } from '../http/request.ts';
-import type { Snapshot } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import type { Description } from './openapi.ts';
 import { linesAnswer } from './lines.ts';
 import { overviewAnswer, validated } from './overview-answer.ts';

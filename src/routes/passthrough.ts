@@ -6,7 +6,7 @@ import { checkIdempotencyKey, jsonTextOf, unreadTextOf } from '../http/body.ts';
 import { noneMatch } from '../core/headers.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
-import type { Snapshot } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';

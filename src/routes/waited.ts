@@ -5,7 +5,7 @@ import { sessionOver } from '../gateway/admission.ts';
 import { preferencesOf } from '../http/prefer.ts';
 import type { Answer } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
-import type { Snapshot } from '../store/port.ts';
+import type { Snapshot } from '../store/snapshot.ts';
 
 /** Between two readings, where no write of the account comes first. */
 const PAUSE_MS = 2_000;

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import type { Account, KnownAccounts, Looked, Seen } from './account.ts';
 import type { Copy } from './copies.ts';
 import type { Held, Note } from './note.ts';
-import type { CacheKey, Window } from './port.ts';
+import type { CacheKey, Period, WindowUse } from './port.ts';
 
 /** What takes the place of a note that was seen, and what becomes of the record of a key with it. */
 export interface Next {
@@ -16,12 +16,6 @@ export interface Next {
 
 /** `other`: another note was there than the one that was seen. `full`: no write begins. In both cases nothing has changed. */
 export type Swapped = 'done' | 'other' | 'full';
-
-/** How often something was counted in a window, and when that ends, by the store's clock. */
-export interface Count {
-  readonly used: number;
-  readonly endsAt: number;
-}
 
 /**
  * Where notes, records, counts and copies are: in this process, in the first of several, in Redis, or in a Durable Object
@@ -42,7 +36,8 @@ export interface Backend {
   /** The last note of the account that this instance has seen. */
   peek(account: Account): Seen | undefined;
   swap(account: Account, seen: Seen, next: Next): MaybePromise<Swapped>;
-  count(account: Account, window: Pick<Window, 'name' | 'lengthMs'>, many: number): MaybePromise<Count>;
+  /** Counts so many at once. The window's end is by the store's clock. */
+  count(account: Account, window: Period, many: number): MaybePromise<WindowUse>;
   /**
    * Keeps a copy for other instances, if it is not too large. Resolves with whether this instance may keep it too: the
    * account has the note that its version came from, and one that outlives it.

@@ -60,21 +60,25 @@ export class Instance {
     return this.changes.pending;
   }
 
+  /** Notes that the upstream wants no calls of this account until then. */
   coolDown(id: AccountId, until: number): void {
     const account = this.accounts.of(id);
     account.coolsUntil = Math.max(until, account.coolsUntil);
   }
 
+  /** When the account's cooldown ends, as far as this instance knows. */
   coolsUntil(id: AccountId): number {
     return this.accounts.of(id).coolsUntil;
   }
 
+  /** The upstream accepts the account. */
   accept(id: AccountId): void {
     const account = this.accounts.of(id);
     this.accounts.accept(account);
     this.backend.accept?.(account);
   }
 
+  /** The epoch of a session that begins now; undefined where only the store could tell, and it does not answer. */
   epochOf(id: AccountId): MaybePromise<number | undefined> {
     return whenDone(this.inTime(this.backend.look(this.accounts.of(id)), WRITE_MS), (seen) => {
       const own = this.#signedOut.get(id)?.epoch ?? 0; // of which the store may not know yet
@@ -82,6 +86,7 @@ export class Instance {
     });
   }
 
+  /** Resolves with whether all instances know of it; if not, this one does, and goes on to report it. */
   async revoke({ account: id, waitUntil }: Requested, session: SessionId, which: 'one' | 'all'): Promise<boolean> {
     const account = this.accounts.of(id);
     const what: Revoked = which === 'one' ? { id: session.id } : { epoch: nextEpoch(session, this.backend.now()) };

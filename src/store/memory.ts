@@ -1,7 +1,7 @@
 import { type Account, type KeptRecord, KnownAccounts, type Looked, type Seen } from './account.ts';
-import type { Backend, Count, Next, Swapped } from './backend.ts';
+import type { Backend, Next, Swapped } from './backend.ts';
 import { type Held, newNote } from './note.ts';
-import { type CacheKey, requestsBy, type Window } from './port.ts';
+import { type CacheKey, requestsBy, type Period, type WindowUse } from './port.ts';
 
 /** Of all records. */
 const MAX_RECORD_BYTES = 67_108_864;
@@ -49,7 +49,7 @@ export class MemoryBackend implements Backend {
     return 'done';
   }
 
-  count(account: Account, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Count {
+  count(account: Account, { name, lengthMs }: Period, many: number): WindowUse {
     // No credential is behind an address, and those that are made up may not evict its limit.
     if (name === BY_ADDRESS) this.accounts.accept(account);
     const window = account.windowOf(name);

@@ -127,17 +127,10 @@ export function begun(
   now: number,
 ): Change | { readonly record: WriteRecord } | 'full' {
   const note = cleaned(before, now);
-  const { nonce, key, fingerprint, isPurchase, tags } = write;
+  const { nonce, key, fingerprint } = write;
   if (held) return { record: outcomeOf(held, now) };
   const busyUntil = now + write.endsAt - write.now;
-  const mark: Mark = {
-    nonce,
-    tags,
-    purchase: isPurchase ? fingerprint : undefined,
-    hasKey: key !== undefined,
-    busyUntil,
-    until: now + write.until - write.now,
-  };
+  const mark = markOf(write, busyUntil, now + write.until - write.now);
   const outcome = standingIn(note, mark, now);
   if (outcome) return { record: { fingerprint, outcome } };
   const bytes = Object.values(bytesIn(note, now)).reduce((sum, some) => sum + some, 0);
@@ -147,7 +140,12 @@ export function begun(
   return { note: next, held: { nonce, busyUntil, record: { fingerprint, outcome: 'under_way' } } };
 }
 
-/** Of an equal purchase. Two that both have a key are told apart by it. */
+const markOf = ({ nonce, tags, isPurchase, fingerprint, key }: NewWrite, busyUntil: number, until: number): Mark => {
+  const purchase = isPurchase ? fingerprint : undefined;
+  return { nonce, tags, purchase, hasKey: key !== undefined, busyUntil, until };
+};
+
+/** The outcome of an equal purchase. Two that both have a key are told apart by it. */
 function standingIn({ marks }: Note, { purchase, hasKey }: Mark, now: number): OpenState | undefined {
   if (purchase === undefined) return undefined;
   const equal = marks.filter((one) => one.purchase === purchase && !(hasKey && one.hasKey));
@@ -166,16 +164,9 @@ export function ended(
   now: number,
 ): Change {
   const note = cleaned(before, now);
-  const { nonce, key, fingerprint, isPurchase, tags } = write;
+  const { nonce, key, fingerprint, tags } = write;
   const others = note.marks.filter((mark) => mark.nonce !== nonce);
-  const own: Mark = {
-    nonce,
-    tags,
-    purchase: isPurchase ? fingerprint : undefined,
-    hasKey: key !== undefined,
-    busyUntil: 0, // it is over, and clocks of instances differ
-    until: now + Math.max(1, leftMs),
-  };
+  const own = markOf(write, 0, now + Math.max(1, leftMs)); // not busy: it is over, and clocks of instances differ
   const left = { ...note, marks: end === 'unknown' ? [...others, own] : others };
   const after = renewed(left, end === 'not_sent' ? [] : end === 'credential_refused' ? [EVERYTHING] : tags);
   const isOther = key === undefined || (held !== undefined && held.nonce !== nonce);

@@ -1,5 +1,5 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { MaybePromise, WaitUntil } from '../core/runtime.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 
 /** Keyed hash of a credential, or of a client's address for the calls that take none. */
 export type AccountId = string;
@@ -85,21 +85,6 @@ export interface Saved {
   readonly holds: boolean;
 }
 
-/** What a request sees of the store. */
-export interface Snapshot {
-  /** Of the rate limit. */
-  readonly use: WindowUse | undefined;
-  /** Of the session that was asked for. */
-  readonly session: SessionState | undefined;
-  /** The valid copy, of any age, as far as it is known without asking. */
-  copy(key: CacheKey): Entry | undefined;
-  lookup(key: CacheKey): MaybePromise<Found>;
-  /** Whether what was found is still valid, as far as this instance knows. */
-  holds(key: CacheKey, found: Found): boolean;
-  /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
-  save(key: CacheKey, found: Found, fetched: Fetched): MaybePromise<Saved>;
-}
-
 /** A session of an account. */
 export interface SessionId {
   readonly id: string;
@@ -123,14 +108,18 @@ export const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
 /** Revoked sessions of an account that are kept one by one; with more, all of the account are revoked. */
 export const MAX_REVOKED = 64;
 
-/** What the store has to know of any request. */
-interface StoreRequest {
+/** Of which account something is asked, and who keeps the work alive that outlives the request. */
+export interface Requested {
   readonly account: AccountId;
+  readonly waitUntil: WaitUntil;
+}
+
+/** What the store has to know of any request. */
+interface StoreRequest extends Requested {
   /** The rate limit to count it in; absent if there is none. */
   readonly window: Window | undefined;
   /** The session that it came by. */
   readonly session?: SessionId | undefined;
-  readonly waitUntil: WaitUntil;
 }
 
 /** What a request asks of the store when it begins. */
@@ -139,17 +128,18 @@ export interface SnapshotRequest extends StoreRequest {
   readonly keys?: readonly CacheKey[] | undefined;
 }
 
-/** Of which account something is asked, and who keeps the work alive that outlives the request. */
-export type Requested = Pick<StoreRequest, 'account' | 'waitUntil'>;
-
-/** A span of time in which requests are counted; it begins with the first. More than `limit` is refused. */
-export interface Window {
+/** A span of time in which requests are counted; it begins with the first. */
+export interface Period {
   readonly name: string;
   readonly lengthMs: number;
+}
+
+/** More than `limit` is refused. */
+export interface Window extends Period {
   readonly limit: number;
 }
 
-/** How much of a window is used, this request included; `endsAt` is of this process's clock. */
+/** How much of a window is used, this request included; `endsAt` is of this process's clock unless it is said otherwise. */
 export interface WindowUse {
   readonly used: number;
   readonly endsAt: number;
@@ -217,32 +207,6 @@ export interface Begun {
   readonly refusal?: GatewayError;
 }
 
-/** What is known of accounts, by one instance or by all that share a store. Versions never repeat, so lost data voids all copies. */
-export interface Store {
-  /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
-  snapshot(request: SnapshotRequest): MaybePromise<Snapshot>;
-  /** The copy that this instance has, valid or not. */
-  copyOf(account: AccountId, key: CacheKey): Entry | undefined;
-  /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
-  beginWrite(write: NewWrite): Promise<Begun>;
-  /** What is known of the outcome of a key. Counts the request. Never rejects. */
-  outcomeOf(question: KeyQuestion): Promise<Begun>;
-  /** Removes the mark, unless the outcome is unknown: then it stays until it expires. Never rejects. */
-  endWrite(write: NewWrite, end: WriteEnd): Promise<void>;
-  /** A write that needed no store is over: what it touches is never cached. Never rejects. */
-  endUnannounced(write: NewWrite, end: WriteEnd): Promise<void>;
-  /** Notes that the upstream wants no calls of this account until then. */
-  coolDown(account: AccountId, until: number): void;
-  /** When the account's cooldown ends, as far as this instance knows. */
-  coolsUntil(account: AccountId): number;
-  /** The upstream accepts the account. */
-  accept(account: AccountId): void;
-  /** The epoch of a session that begins now; undefined where only the store could tell, and it does not answer. Never rejects. */
-  epochOf(account: AccountId): MaybePromise<number | undefined>;
-  /** Resolves with whether all instances know of it; if not, this one does, and goes on to report it. Never rejects. */
-  revoke(request: Requested, session: SessionId, which: 'one' | 'all'): Promise<boolean>;
-}
-
 /** What the copies of this process take; bounded. */
 export interface Usage {
   readonly bytes: number;
@@ -254,11 +218,3 @@ export interface Usage {
 
 /** Name of the window in which requests are counted. */
 export const requestsBy = (by: 'account' | 'address') => `requests by ${by}`;
-
-/** The result of a lookup when no copy may be used or kept. Reads share a call only under the same `name`. */
-export const hidden = (name: string): Found => ({
-  entry: undefined,
-  version: `hidden ${name}`,
-  askedAt: 0,
-  isHidden: true,
-});

@@ -1,10 +1,10 @@
 import type { MaybePromise } from '../core/runtime.ts';
 import { type Account, KnownAccounts, type Looked, type Seen } from './account.ts';
-import type { Backend, Count, Next, Swapped } from './backend.ts';
+import type { Backend, Next, Swapped } from './backend.ts';
 import { LRUCache } from './bounded.ts';
 import type { Copy } from './copies.ts';
 import { CHANGED_MS, type Held, NO_NOTE, type Note } from './note.ts';
-import type { AccountId, CacheKey, Entry, Window } from './port.ts';
+import type { AccountId, CacheKey, Entry, Period, WindowUse } from './port.ts';
 
 /** Seals texts with AES-256-GCM, bound to a name. Of several secrets the last one seals, and any of them opens. */
 export interface Seal {
@@ -34,7 +34,7 @@ export interface Shelf {
    * with whether the note was the one that was seen.
    */
   keep(account: AccountId, seen: string, note: SealedValue, copy: SealedValue | undefined): Promise<boolean>;
-  count(account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count>;
+  count(account: AccountId, window: Period, many: number): Promise<WindowUse>;
 }
 
 export interface SealedValue {
@@ -141,7 +141,7 @@ export class SealedNotes implements Backend {
     return swapped;
   }
 
-  count(account: Account, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+  count(account: Account, window: Period, many: number): Promise<WindowUse> {
     return this.#shelf.count(account.id, window, many);
   }
 

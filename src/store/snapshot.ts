@@ -9,11 +9,9 @@ import {
   type Fetched,
   type Found,
   freshFor,
-  hidden,
   ownTagOf,
   type Saved,
   type SessionState,
-  type Snapshot,
   type SnapshotRequest,
   type Tag,
   type Version,
@@ -23,8 +21,10 @@ import {
 const tagsOf = (key: CacheKey): Tag[] => [ownTagOf(key), ...key.tags];
 
 /** What one request sees of its account. */
-export class NoteSnapshot implements Snapshot {
+export class Snapshot {
+  /** Of the rate limit. */
   use: WindowUse | undefined;
+  /** Of the session that was asked for. */
   session: SessionState | undefined;
   readonly #instance: Instance;
   readonly #account: Account;
@@ -48,12 +48,12 @@ export class NoteSnapshot implements Snapshot {
     const { keys = [], session } = this.#request;
     const counting = this.#instance.count(this.#account, this.#request);
     const cached = keys.filter(({ lifeMs }) => lifeMs > 0);
-    const looking = cached.length > 0 || session || this.#instance.backend.isHere ? this.#look(cached) : undefined;
+    const isAsking = cached.length > 0 || session !== undefined || this.#instance.backend.isHere;
     const counted = (use: WindowUse | undefined) => {
       this.use = use;
       return this;
     };
-    return looking instanceof Promise ? looking.then(() => whenDone(counting, counted)) : whenDone(counting, counted);
+    return whenDone(isAsking ? this.#look(cached) : undefined, () => whenDone(counting, counted));
   }
 
   /** Asks for the note, and for what has no fresh copy here: then again for copies that are of another version now. */
@@ -103,6 +103,7 @@ export class NoteSnapshot implements Snapshot {
     return version === undefined ? undefined : `${seen?.token} ${version}`;
   }
 
+  /** The valid copy, of any age, as far as it is known without asking. */
   copy(key: CacheKey): Entry | undefined {
     const note = this.#seen?.note;
     const copy = note && this.#instance.copies.get(this.#account.id, key);
@@ -123,10 +124,11 @@ export class NoteSnapshot implements Snapshot {
   #found(key: CacheKey): Found {
     const isKnown = key.lifeMs > 0 || this.#instance.backend.isHere;
     const version = isKnown ? this.#versionOf(key) : undefined;
-    if (version === undefined) return (this.#hidden ??= hidden(crypto.randomUUID()));
+    if (version === undefined) return (this.#hidden ??= newHidden());
     return { entry: key.lifeMs > 0 ? this.copy(key) : undefined, version, askedAt: this.#askedAt };
   }
 
+  /** Whether what was found is still valid, as far as this instance knows. */
   holds(key: CacheKey, found: Found): boolean {
     const { backend } = this.#instance;
     if (found.isHidden || this.#account.refusedUntil !== undefined) return false;
@@ -135,6 +137,7 @@ export class NoteSnapshot implements Snapshot {
     return seen !== undefined && this.#versionOf(key, seen) === found.version; // undefined: also of another store
   }
 
+  /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
   save(key: CacheKey, found: Found, { entry, drop }: Fetched): MaybePromise<Saved> {
     const instance = this.#instance;
     if (drop) {
@@ -164,6 +167,9 @@ export class NoteSnapshot implements Snapshot {
     this.#request.waitUntil(kept);
   }
 }
+
+/** What is found where no copy may be used or kept. Its version is no other's, so nobody joins the call. */
+const newHidden = (): Found => ({ entry: undefined, version: crypto.randomUUID(), askedAt: 0, isHidden: true });
 
 const NONE: readonly CacheKey[] = [];
 

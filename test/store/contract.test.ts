@@ -1,11 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Account } from '../../src/store/account.ts';
-import { Accounts } from '../../src/store/accounts.ts';
+import { Store } from '../../src/store/store.ts';
 import { Copies, type Copy } from '../../src/store/copies.ts';
 import { MemoryBackend } from '../../src/store/memory.ts';
 import type { RedisShelf } from '../../src/entry/node/redis/backend.ts';
-import type { Store } from '../../src/store/port.ts';
 import { START_MS, testClock } from '../support/clock.ts';
 import { FirstProcess, sharingCopies } from '../support/ipc.ts';
 import { accountsOver, objectShelf } from '../support/object-storage.ts';
@@ -19,7 +18,7 @@ const maxBytes = 8_388_608;
 
 storeContract('the store of one process', () => {
   const clock = testClock();
-  const store = new Accounts({ backend: new MemoryBackend({ now: () => clock.now() }), clock, maxBytes });
+  const store = new Store({ backend: new MemoryBackend({ now: () => clock.now() }), clock, maxBytes });
   return { instances: [store, store], clock, pass: (ms) => clock.advance(ms) };
 });
 
@@ -71,7 +70,7 @@ storeContract('workers that ask the first process', () => {
   const clock = testClock();
   const first = new FirstProcess(() => clock.now());
   const copies = new Map<string, Copy>();
-  const open = () => new Accounts({ backend: sharingCopies(first.worker(), copies), clock, maxBytes });
+  const open = () => new Store({ backend: sharingCopies(first.worker(), copies), clock, maxBytes });
   return { instances: [open(), open()], clock, pass: (ms) => clock.advance(ms) };
 });
 

@@ -8,11 +8,11 @@ import {
   type NewWrite,
   type Saved,
   type SessionId,
-  type Snapshot,
-  type Store,
   type Tag,
   type WriteEnd,
 } from '../../src/store/port.ts';
+import type { Snapshot } from '../../src/store/snapshot.ts';
+import type { Store } from '../../src/store/store.ts';
 import { unique } from '../support/secrets.ts';
 
 /** A store under test. */

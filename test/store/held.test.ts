@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { NewWrite, SessionId, Store, WriteEnd } from '../../src/store/port.ts';
+import type { NewWrite, SessionId, WriteEnd } from '../../src/store/port.ts';
+import type { Store } from '../../src/store/store.ts';
 import { testClock } from '../support/clock.ts';
 import { NOTE_MS, sharedStores } from '../support/stores.ts';
 import { ANSWER, find, heldIn, keyIn, newAccount, type OwnKey, writeOf } from './contract.ts';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Clock } from '../../src/core/runtime.ts';
-import type { Count, Swapped } from '../../src/store/backend.ts';
-import type { AccountId, Window } from '../../src/store/port.ts';
+import type { Swapped } from '../../src/store/backend.ts';
+import type { AccountId, Period, WindowUse } from '../../src/store/port.ts';
 import type { Seal, SealedNext, SealedValue, Shelf } from '../../src/store/sealed.ts';
 import { type Data, noData, RedisNode } from './redis-node.ts';
 
@@ -121,7 +121,7 @@ export class FakeShelf implements Shelf {
     return this.#call('keep', (node) => node.keep(seen, valueOf(account, note), copy && valueOf(account, copy)));
   }
 
-  count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+  count(account: AccountId, { name, lengthMs }: Period, many: number): Promise<WindowUse> {
     return this.#call('count', (node) => node.count(`${account} ${name}`, lengthMs, many));
   }
 

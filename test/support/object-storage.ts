@@ -5,7 +5,7 @@ import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
 import { Account, type AccountsBinding, ObjectShelf } from '../../src/entry/worker/account.ts';
 import { webDigest, webSeal } from '../../src/entry/worker/deps.ts';
 import type { Clock } from '../../src/core/runtime.ts';
-import { Accounts } from '../../src/store/accounts.ts';
+import { Store } from '../../src/store/store.ts';
 import { SealedNotes, type Shelf } from '../../src/store/sealed.ts';
 
 /** The storage of one object, in this process. */
@@ -121,8 +121,8 @@ const digest = webDigest(['a secret of the tests that is long enough'], 'http://
 const seal = webSeal(['a secret of the tests that is long enough']);
 
 /** An instance over a shelf. */
-export const accountsOver = (shelf: Shelf, clock: Clock): Accounts =>
-  new Accounts({
+export const accountsOver = (shelf: Shelf, clock: Clock): Store =>
+  new Store({
     backend: new SealedNotes(shelf, { seal, nameOf: (text) => digest.account(text), noteMs: 4_800_000 }),
     clock,
     maxBytes: 8_388_608,

@@ -3,7 +3,7 @@ import type { Clock } from '../../src/core/runtime.ts';
 import { nodeDigest, nodeSeal } from '../../src/entry/node/digest.ts';
 import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
 import { RedisShelf } from '../../src/entry/node/redis/backend.ts';
-import { Accounts } from '../../src/store/accounts.ts';
+import { Store } from '../../src/store/store.ts';
 import { MemoryBackend } from '../../src/store/memory.ts';
 import { SealedNotes, type Shelf } from '../../src/store/sealed.ts';
 import { testClock } from './clock.ts';
@@ -14,16 +14,16 @@ const MAX_BYTES = 8_388_608;
 export const NOTE_MS = 7_200_000;
 
 /** A store of this process alone. */
-export const memoryStore = (clock: Clock, maxBytes = MAX_BYTES): Accounts =>
-  new Accounts({ backend: new MemoryBackend({ now: () => clock.now() }), clock, maxBytes });
+export const memoryStore = (clock: Clock, maxBytes = MAX_BYTES): Store =>
+  new Store({ backend: new MemoryBackend({ now: () => clock.now() }), clock, maxBytes });
 
 interface SharedStores {
   /** The way of the first instance to the store. */
   readonly shelf: FakeShelf;
-  readonly store: Accounts;
-  readonly other: Accounts;
+  readonly store: Store;
+  readonly other: Store;
   /** One more instance, which knows nothing yet. */
-  readonly open: (shelf?: FakeShelf, itsClock?: Clock) => Accounts;
+  readonly open: (shelf?: FakeShelf, itsClock?: Clock) => Store;
 }
 
 /** Instances that share a store in this process, whose time is that of the clock. */
@@ -31,17 +31,17 @@ export function sharedStores(clock: Clock): SharedStores {
   const shelf = new FakeShelf(clock);
   const open = (by = shelf.beside(), itsClock = clock) => {
     const backend = new SealedNotes(by, { seal: fakeSeal, nameOf: fakeNameOf, noteMs: NOTE_MS });
-    return new Accounts({ backend, clock: itsClock, maxBytes: MAX_BYTES });
+    return new Store({ backend, clock: itsClock, maxBytes: MAX_BYTES });
   };
   return { shelf, store: open(shelf), other: open(), open };
 }
 
 /** An instance over a shelf, with what is stored sealed and named as it is in earnest. */
-export function storeOver(shelf: Shelf, clock: Clock, secrets: readonly string[]): Accounts {
+export function storeOver(shelf: Shelf, clock: Clock, secrets: readonly string[]): Store {
   const digest = nodeDigest(secrets, 'http://upstream.test/');
   const seal = nodeSeal(secrets, 'portico store seal');
   const tools = { seal, nameOf: (text: string) => digest.account(text), noteMs: NOTE_MS };
-  return new Accounts({ backend: new SealedNotes(shelf, tools), clock, maxBytes: MAX_BYTES });
+  return new Store({ backend: new SealedNotes(shelf, tools), clock, maxBytes: MAX_BYTES });
 }
 
 /** A Redis, and the token by which an instance knows it. */

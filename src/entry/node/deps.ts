@@ -4,7 +4,7 @@ import type { Clock } from '../../core/runtime.ts';
 import { OncePerMinute } from '../../core/once-per-minute.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { noteMsOf } from '../../upstream/read.ts';
-import { Accounts } from '../../store/accounts.ts';
+import { Store } from '../../store/store.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import { SealedNotes } from '../../store/sealed.ts';
 import type { StoreAddress } from './redis/address.ts';
@@ -102,7 +102,7 @@ export function openStore({ config, table, upstream, logger, clock = systemClock
   if (!address) {
     const now = () => clock.now();
     const backend = assignment ? notesOfFirst(now) : new MemoryBackend({ now });
-    const store = new Accounts({ backend, clock, maxBytes });
+    const store = new Store({ backend, clock, maxBytes });
     return { store, instruments: [], opened: Promise.resolve(), close: async () => undefined };
   }
   const { onCommand, instruments } = sharedStoreMetrics(
@@ -126,7 +126,7 @@ export function openStore({ config, table, upstream, logger, clock = systemClock
     nameOf: (text) => digest.account(text),
     noteMs: noteMsOf(config, table),
   });
-  const store = new Accounts({ backend, clock, maxBytes });
+  const store = new Store({ backend, clock, maxBytes });
   return {
     store,
     instruments,

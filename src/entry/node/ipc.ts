@@ -1,9 +1,9 @@
 import { type Account, KnownAccounts, type Looked, type Seen } from '../../store/account.ts';
-import type { Backend, Count, Next, Swapped } from '../../store/backend.ts';
+import type { Backend, Next, Swapped } from '../../store/backend.ts';
 import { LRUCache } from '../../store/bounded.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import type { Held, Note } from '../../store/note.ts';
-import type { AccountId, CacheKey, Window } from '../../store/port.ts';
+import type { AccountId, CacheKey, Period, WindowUse } from '../../store/port.ts';
 import type { Measured } from './metrics/index.ts';
 
 /** A number that tells a note from all others. */
@@ -13,7 +13,7 @@ type Rev = number;
 type Question =
   | readonly [ask: 'look', account: AccountId, seen: Rev, key?: string]
   | readonly [ask: 'swap', account: AccountId, seen: Rev, next: Next]
-  | readonly [ask: 'count', account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number]
+  | readonly [ask: 'count', account: AccountId, window: Period, many: number]
   | readonly [ask: 'accept', account: AccountId];
 
 /** A note, without itself where the worker knows it, and the record that was asked for. */
@@ -24,7 +24,7 @@ interface Told {
 }
 
 /** A note that a worker knows is told by its number alone, where no record was asked for; null: nothing. */
-type Answer = Rev | Told | Exclude<Swapped, 'done'> | Count | null;
+type Answer = Rev | Told | Exclude<Swapped, 'done'> | WindowUse | null;
 
 /** What a worker says: each message has one of these. */
 export interface FromWorker {
@@ -148,8 +148,8 @@ export class IpcBackend implements Backend {
     });
   }
 
-  count({ id }: Account, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
-    return this.#ask(['count', id, { name, lengthMs }, many], (answer) => answer as Count);
+  count({ id }: Account, { name, lengthMs }: Period, many: number): Promise<WindowUse> {
+    return this.#ask(['count', id, { name, lengthMs }, many], (answer) => answer as WindowUse);
   }
 
   accept({ id }: Account): void {

@@ -1,7 +1,7 @@
 import { DurableObject, type SqlValue } from 'cloudflare:workers';
 import { type Clock, within } from '../../core/runtime.ts';
-import type { Count, Swapped } from '../../store/backend.ts';
-import type { Window } from '../../store/port.ts';
+import type { Swapped } from '../../store/backend.ts';
+import type { Period, WindowUse } from '../../store/port.ts';
 import { COPY_HEAD, FIRST_REV, NOTE, REV, type SealedNext, type SealedValue, type Shelf } from '../../store/sealed.ts';
 
 /** Without its name, which only our types of that module have. */
@@ -76,7 +76,7 @@ export class Account extends DurableObject {
   }
 
   /** Windows begin at multiples of their length. */
-  count(name: string, lengthMs: number, many: number): Count & { now: number } {
+  count(name: string, lengthMs: number, many: number): WindowUse & { now: number } {
     const now = this.#now();
     const endsAt = (Math.floor(now / lengthMs) + 1) * lengthMs;
     const row = this.#find('count', name, now);
@@ -206,7 +206,7 @@ export class ObjectShelf implements Shelf {
     return (await this.#ask(account, (stub) => stub.keep(seen, note, copy))).stands;
   }
 
-  count(account: string, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+  count(account: string, { name, lengthMs }: Period, many: number): Promise<WindowUse> {
     return this.#ask(account, (stub) => stub.count(name, lengthMs, many));
   }
 

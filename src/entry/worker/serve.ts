@@ -5,7 +5,7 @@ import { type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
 import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import type { Given, Runtime } from '../../portico.ts';
-import { Accounts } from '../../store/accounts.ts';
+import { Store } from '../../store/store.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import { SealedNotes } from '../../store/sealed.ts';
 import { type AccountsBinding, ObjectShelf, secretsOf } from './account.ts';
@@ -90,7 +90,7 @@ function open({ config, table, overviews, hooks }: Given, { env, secrets: own, i
     upstream,
     transport: fetchTransport(upstream, outside?.fetch ?? ((request) => fetch(request))),
     slots: undefined,
-    store: new Accounts({ backend, clock, maxBytes: config.cacheMaxBytes }),
+    store: new Store({ backend, clock, maxBytes: config.cacheMaxBytes }),
     clock,
     random: Math.random,
     digest,

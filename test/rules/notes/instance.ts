@@ -1,5 +1,6 @@
-import { Accounts } from '../../../src/store/accounts.ts';
-import type { CacheKey, Entry, Found, NewWrite, SessionId, Snapshot, WriteEnd } from '../../../src/store/port.ts';
+import { Store } from '../../../src/store/store.ts';
+import type { CacheKey, Entry, Found, NewWrite, SessionId, WriteEnd } from '../../../src/store/port.ts';
+import type { Snapshot } from '../../../src/store/snapshot.ts';
 import { type Seal, SealedNotes } from '../../../src/store/sealed.ts';
 import type { Answer, ReadTag, Write } from './judge.ts';
 import { type RedisNode, uniqueName } from '../../support/redis-node.ts';
@@ -33,7 +34,7 @@ export interface WriteAsk {
 interface Running {
   readonly process: SimulatedProcess;
   readonly shelf: SimulatedShelf;
-  readonly store: Accounts;
+  readonly store: Store;
   /** Calls of the upstream that others may join. */
   readonly flights: Map<string, Promise<Answer | 'refused'>>;
   /** Sent, and not answered yet. */
@@ -236,7 +237,7 @@ export class Instance {
     const process = new SimulatedProcess(time);
     const shelf = new SimulatedShelf(process, this.#world, this.address);
     const backend = new SealedNotes(shelf, { seal: plain, nameOf, noteMs: copyMs + NOTE_OUTLIVES_COPY_MS });
-    const store = new Accounts({ backend, clock: process.clock, maxBytes: 1_048_576 });
+    const store = new Store({ backend, clock: process.clock, maxBytes: 1_048_576 });
     return { process, shelf, store, flights: new Map(), open: new Set() };
   }
 

@@ -1,5 +1,5 @@
 import type { Swapped } from '../../../src/store/backend.ts';
-import type { AccountId, Window } from '../../../src/store/port.ts';
+import type { AccountId, Period } from '../../../src/store/port.ts';
 import type { SealedNext, SealedValue, Shelf } from '../../../src/store/sealed.ts';
 import type { NewValue, RedisNode } from '../../support/redis-node.ts';
 import type { SimulatedProcess } from './time.ts';
@@ -148,7 +148,7 @@ export class SimulatedShelf implements Shelf {
     return this.#ask(true, (node) => node.keep(seen, newValue(note), copy && newValue(copy)));
   }
 
-  count(_: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number) {
+  count(_: AccountId, { name, lengthMs }: Period, many: number) {
     return this.#ask(true, (node) => node.count(name, lengthMs, many));
   }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../../core/runtime.ts';
-import type { Count, Swapped } from '../../../store/backend.ts';
-import type { AccountId, Window } from '../../../store/port.ts';
+import type { Swapped } from '../../../store/backend.ts';
+import type { AccountId, Period, WindowUse } from '../../../store/port.ts';
 import type { SealedNext, SealedValue, Shelf } from '../../../store/sealed.ts';
 import type { StoreAddress } from './address.ts';
 import { connect, type Connection, FULL, isReply, reasonOf, troublesOf } from './client.ts';
@@ -103,7 +103,7 @@ export class RedisShelf implements Shelf {
     return (await this.#timed('keep', run(client, 'keep', keys, args))) === 1;
   }
 
-  async count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+  async count(account: AccountId, { name, lengthMs }: Period, many: number): Promise<WindowUse> {
     const { client } = this.#there();
     const now = this.now();
     const turn = Math.floor(now / lengthMs);

@@ -1,8 +1,8 @@
 import { GatewayError } from '../core/errors.ts';
 import type { MaybePromise } from '../core/runtime.ts';
+import type { Account } from './account.ts';
 import { type Decide, isChange } from './changes.ts';
 import { Instance, WRITE_MS } from './instance.ts';
-import { type Account } from './account.ts';
 import { begun, ended, outcomeOf } from './note.ts';
 import type {
   AccountId,
@@ -11,30 +11,34 @@ import type {
   Entry,
   KeyQuestion,
   NewWrite,
-  Snapshot,
   SnapshotRequest,
-  Store,
   Usage,
   WindowUse,
   WriteEnd,
 } from './port.ts';
-import { NoteSnapshot } from './snapshot.ts';
+import { Snapshot } from './snapshot.ts';
 
 /** How long the answer to a write waits until the store knows its end. Until then its mark hides the copies. */
 const END_MS = 200;
 
-/** The accounts that this instance knows, and what it shares with others by their notes: see `note.ts` for the rules. */
-export class Accounts extends Instance implements Store {
+/**
+ * What is known of accounts, by this instance or by all that share a store: see `note.ts` for the rules. Versions never
+ * repeat, so lost data voids all copies. Nothing here rejects where the store does not answer.
+ */
+export class Store extends Instance {
+  /** The copy that this instance has, valid or not. */
   copyOf(account: AccountId, key: CacheKey): Entry | undefined {
     return this.copies.get(account, key)?.entry;
   }
 
+  /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
   snapshot(request: SnapshotRequest): MaybePromise<Snapshot> {
-    return new NoteSnapshot(this, this.accounts.of(request.account), request).begin();
+    return new Snapshot(this, this.accounts.of(request.account), request).begin();
   }
 
+  /** Counts a write, claims its key and marks what it invalidates, before it is sent. */
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { key, session, isPurchase } = write;
+    const { key, keyMs, session, isPurchase, waitUntil } = write;
     const account = this.accounts.of(write.account);
     const use = await this.count(account, write);
     if (isOver(use, write)) return { use, isLimited: true };
@@ -54,20 +58,21 @@ export class Accounts extends Instance implements Store {
       isAsked ||= isNext && !isGivenUp;
       return !isGivenUp;
     };
-    const beginning = this.changes.make(account, decide, { key, keyMs: write.keyMs, isBeginning: true, isWanted });
-    write.waitUntil(beginning.catch(() => undefined)); // others wait for it to be over
+    const beginning = this.changes.make(account, decide, { key, keyMs, isBeginning: true, isWanted });
+    waitUntil(beginning.catch(() => undefined)); // others wait for it to be over
     const result = await this.inTime(beginning, WRITE_MS);
     if (result === undefined) {
       isGivenUp = true;
       // Where it comes to nothing there is nothing to tell; where the store was asked and does not reply, nobody knows.
       const hasBegun = beginning.then(isChange, () => isAsked);
-      write.waitUntil(hasBegun.then((has) => has && this.#tellEnd(account, write, 'not_sent', write.until)));
+      waitUntil(hasBegun.then((has) => has && this.#tellEnd(account, write, 'not_sent', write.until)));
       return { use, refusal: unavailable() };
     }
     if (result === 'full') return { use, refusal: unavailable(60, FULL) };
     return isChange(result) ? { use } : { use, ...result };
   }
 
+  /** What is known of the outcome of a key. Counts the request. */
   async outcomeOf(question: KeyQuestion): Promise<Begun> {
     const { key, session } = question;
     const { backend } = this;
@@ -81,6 +86,7 @@ export class Accounts extends Instance implements Store {
     return backend.reliableAt > backend.now() ? { use, refusal: this.#unreliable() } : { use };
   }
 
+  /** Removes the mark, unless the outcome is unknown: then it stays until it expires. */
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     const account = this.accounts.of(write.account);
     // Counted anew where the process was stopped beyond the end of the request.
@@ -89,10 +95,11 @@ export class Accounts extends Instance implements Store {
     await this.inTime(this.#tellEnd(account, write, end, until), END_MS);
   }
 
-  async endUnannounced(write: NewWrite, end: WriteEnd): Promise<void> {
-    const account = this.accounts.of(write.account);
-    if (end === 'credential_refused') await this.inTime(this.refuse(account, write.waitUntil), END_MS);
-    else if (this.backend.isHere) await this.dropTags(account, write.tags, write.waitUntil);
+  /** A write that needed no store is over: what it touches is never cached. */
+  async endUnannounced({ account: id, tags, waitUntil }: NewWrite, end: WriteEnd): Promise<void> {
+    const account = this.accounts.of(id);
+    if (end === 'credential_refused') await this.inTime(this.refuse(account, waitUntil), END_MS);
+    else if (this.backend.isHere) await this.dropTags(account, tags, waitUntil);
   }
 
   usage(): Usage {
@@ -105,22 +112,21 @@ export class Accounts extends Instance implements Store {
   }
 
   #tellEnd(account: Account, write: NewWrite, end: WriteEnd, until: number): Promise<boolean> {
-    const { key, waitUntil } = write;
     const recordUntil = write.now + write.keyMs;
     const ending = async () => {
       const now = this.clock.now();
       const decide: Decide<never> = (note, held, at) => ended(note, held, { write, end, leftMs: until - now }, at);
-      await this.changes.make(account, decide, { key, keyMs: recordUntil - now });
+      await this.changes.make(account, decide, { key: write.key, keyMs: recordUntil - now });
       if (end === 'credential_refused') account.refusedUntil = undefined;
     };
-    return this.changes.tell(waitUntil, ending, until);
+    return this.changes.tell(write.waitUntil, ending, until);
   }
 }
 
 /** Why a write may not begin. */
-type Refused = Pick<Begun, 'record' | 'isLimited' | 'isRevoked' | 'refusal'> | 'full';
+type Refused = Omit<Begun, 'use'> | 'full';
 
-const isOver = (use: WindowUse | undefined, { window }: Pick<SnapshotRequest, 'window'>): boolean =>
+const isOver = (use: WindowUse | undefined, { window }: SnapshotRequest): boolean =>
   use !== undefined && window !== undefined && use.used > window.limit;
 
 const REPLACED =
