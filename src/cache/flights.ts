@@ -36,7 +36,16 @@ export class Flight<T> {
         onAbandoned();
         this.#abandoned.resolve(reason);
       });
-      result.then(resolve, reject).finally(stay);
+      void result.then(
+        (value) => {
+          stay();
+          resolve(value);
+        },
+        (error: unknown) => {
+          stay();
+          reject(error);
+        },
+      );
     });
   }
 
