@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { jsonAnswer, NO_STORE } from '../http/reply.ts';
 import { model } from '../upstream/fields.ts';
-import type { Doc } from './details.ts';
+import type { Doc } from './openapi.ts';
 import { about, pageAt, type Route } from './route.ts';
 
 /** Whether this instance takes requests; false once it shuts down. */
@@ -12,15 +12,14 @@ export interface Readiness {
 
 const schema = model('Health', { status: z.enum(['live', 'ready']) });
 
-const good = (doc: Doc, status: 'live' | 'ready') => ({
-  responses: { 200: { description: 'It is.', headers: doc.unstored, content: doc.json(schema, { status }) } },
-});
+const healthy = ({ good, json, UNSTORED }: Doc, status: 'live' | 'ready') =>
+  good('It is.', json(schema, { status }), UNSTORED);
 
-const live = about('/livez', 'getLiveness', 'Whether this instance runs', (doc) => good(doc, 'live'));
+const live = about('/livez', 'getLiveness', 'Whether this instance runs', (doc) => healthy(doc, 'live'));
 
 const ready = about('/readyz', 'getReadiness', 'Whether this instance takes requests', (doc) => ({
   description: '503 `not_ready` while it shuts down. Does not look at the upstream.',
-  ...good(doc, 'ready'),
+  ...healthy(doc, 'ready'),
 }));
 
 export const healthDescriptions = [live, ready];

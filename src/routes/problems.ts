@@ -46,11 +46,11 @@ function descriptionOf(code: string, known: ErrorKind | undefined, mount = '') {
 }
 
 const list = about('/problems', 'listProblems', 'All problem codes of the gateway', (doc) =>
-  doc.meanings(ERROR_CODES.map((code) => descriptionOf(code, undefined))),
+  doc.problems(ERROR_CODES.map((code) => descriptionOf(code, undefined))),
 );
 
 const one = about('/problems/{code}', 'getProblem', 'What a problem code means', (doc) =>
-  doc.meaning(descriptionOf('upstream_unavailable', undefined)),
+  doc.problem(descriptionOf('upstream_unavailable', undefined)),
 );
 
 export const problemsDescriptions = [list, one];

@@ -112,7 +112,7 @@ const looking: Description = {
   method: 'get',
   operationId: 'getSession',
   summary: 'Whether this browser is signed in',
-  details: (doc) => doc.session.looking(),
+  details: (doc) => doc.look(),
 };
 
 const ending: Description = {
@@ -120,7 +120,7 @@ const ending: Description = {
   method: 'delete',
   operationId: 'deleteSession',
   summary: 'Sign out',
-  details: (doc) => doc.session.ending({ everywhere }),
+  details: (doc) => doc.end({ everywhere }),
 };
 
 const beginning = (rest: string, operationId: string, summary: string, body: z.core.$ZodType): Description => ({
@@ -130,7 +130,7 @@ const beginning = (rest: string, operationId: string, summary: string, body: z.c
   operationId,
   security: [],
   summary,
-  details: (doc) => doc.session.beginning(body),
+  details: (doc) => doc.begin(body),
 });
 
 type Call = readonly [Description, AnswerOf];
