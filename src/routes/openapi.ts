@@ -487,7 +487,7 @@ const problem = (one: { readonly code: string }) => ({
 
 /** What descriptions are written with. */
 const doc = { good, json, passthrough, overview, batch, outcome, look, end, begin, problems, problem, UNSTORED };
-export type Doc = typeof doc;
+type Doc = typeof doc;
 
 // The whole
 
