@@ -338,7 +338,6 @@ const SECTIONS =
 const IN_PARTS =
   'The sections, as lines where `Accept` prefers `application/x-ndjson`. `no-store` and without `ETag` as lines or ' +
   'when a section failed.';
-const SIZE = 'how many items the page of this section has, from 1 to 100';
 const CHOICE =
   'what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. ' +
   'Fields of a page are those of its items';
@@ -366,16 +365,16 @@ function overview(one: Overview) {
   };
   const sections = Object.entries(one.sections);
   const needed = sections.flatMap(([name, { required }]) => (required ? [name] : [])).join(', ');
-  const neededHere = needed && `Required here: ${needed}.`;
   const made = one.compute && `\`${COMPUTED}\` is made of the other sections, without those that were not asked for.`;
   const parameter = parameterOf(one);
   const [, first] = sections.find(([, { id }]) => isFromPath(id)) ?? [];
   const { names, sized } = choicesOf(one);
   const query: Record<string, Schema> = {};
   for (const [name, all] of names) query[name] = documented(z.array(z.enum([...all])), { description: CHOICE });
-  for (const name of sized.keys()) query[name] = integer(SIZE, 5);
+  for (const name of sized.keys())
+    query[name] = integer('how many items the page of this section has, from 1 to 100', 5);
   return {
-    description: [SECTIONS, neededHere, made].filter(Boolean).join(' '),
+    description: [SECTIONS, needed && `Required here: ${needed}.`, made].filter(Boolean).join(' '),
     parameters: [
       ...parameters('path', parameter ? { [parameter.name]: idSchema(parameter.form, first?.read.answer) } : {}),
       ...parameters('query', query),
