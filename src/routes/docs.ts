@@ -1,6 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Answer } from '../http/reply.ts';
-import { about, htmlAnswer, pageAt, type Route } from './route.ts';
+import { about, pageAt, type Route } from './route.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 
@@ -15,23 +14,35 @@ export interface TrialAccount {
   readonly description: string;
 }
 
-const POLICY = "; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'";
+const PAGE = {
+  'Cache-Control': 'no-cache',
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy':
+    "default-src 'none'; img-src data:; base-uri 'none'; frame-ancestors 'none'; script-src 'self'; style-src 'self'; " +
+    "connect-src 'self'; form-action 'none'",
+} as const;
 
 /** `mount`: the path that the app is mounted under. Swagger UI's icons are in its style sheet and its script. */
-const pageOf = (accounts: readonly TrialAccount[], mount: string) =>
-  htmlAnswer(
-    'Portico API',
-    POLICY,
-    `<link rel="stylesheet" href="${mount}/docs/swagger-ui.css">
+const pageOf = (accounts: readonly TrialAccount[], mount: string) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Portico API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${mount}/docs/swagger-ui.css">
 <script src="${mount}/docs/swagger-ui-bundle.js" defer></script>
 <script src="${mount}/docs/start.js" defer></script>
-`,
-    `<noscript>
+</head>
+<body>
+<noscript>
 <h1>Portico API</h1>
 <p>This page needs JavaScript. The same is in <a href="${mount}/openapi.json">${mount}/openapi.json</a>.</p>
 </noscript>
-${accounts.length > 0 ? tableOf(accounts) : ''}<main id="docs"></main>`,
-  );
+${accounts.length > 0 ? tableOf(accounts) : ''}<main id="docs"></main>
+</body>
+</html>
+`;
 
 function tableOf(accounts: readonly TrialAccount[]): string {
   const rows = accounts.map(({ key, description }) => `<tr><td><code>${key}</code></td><td>${description}</td></tr>`);
@@ -44,8 +55,6 @@ ${rows.join('\n')}
 `;
 }
 
-const keyEntered = ({ key }: TrialAccount) => `\n  onComplete: () => page.preauthorizeApiKey('Token', 'Token ${key}'),`;
-
 /** Without the badge of a remote validator, and without storing credentials beyond the page. */
 const startOf = ([first]: readonly TrialAccount[], mount: string) => `const page = SwaggerUIBundle({
   url: '${mount}/openapi.json',
@@ -55,32 +64,30 @@ const startOf = ([first]: readonly TrialAccount[], mount: string) => `const page
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
   validatorUrl: null,
-  tryItOutEnabled: ${first !== undefined},${first ? keyEntered(first) : ''}
+  tryItOutEnabled: ${first !== undefined},${first ? `\n  onComplete: () => page.preauthorizeApiKey('Token', 'Token ${first.key}'),` : ''}
 });
 `;
 
-const KEPT = { 'Cache-Control': 'public, max-age=3600' } as const;
-const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
-const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
+const SCRIPT = 'text/javascript; charset=utf-8';
 
 export const docsDescription = about('/docs', 'getDocsPage', 'This document as a page', (doc) =>
   doc.good('A page that needs nothing from any other host.', { 'text/html': {} }),
 );
 
 /** A page that shows the OpenAPI document without any other host (`contract.md` section 10). */
-export function docsRoutes(assets: DocsAssets, accounts: readonly TrialAccount[] = []): Route[] {
-  return [
-    pageAt(docsDescription.path, async ({ mount }) => pageOf(accounts, mount)),
-    pageAt('/docs/start.js', async ({ mount }) => {
-      return { status: 200, headers: { 'Cache-Control': 'no-cache', ...SCRIPT }, body: startOf(accounts, mount) };
-    }),
-    pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
-    pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
-  ];
-}
+export const docsRoutes = (assets: DocsAssets, accounts: readonly TrialAccount[] = []): Route[] => [
+  pageAt('/docs', async ({ mount }) => ({ status: 200, headers: PAGE, body: pageOf(accounts, mount) })),
+  pageAt('/docs/start.js', async ({ mount }) => {
+    const headers = { 'Cache-Control': 'no-cache', 'Content-Type': SCRIPT };
+    return { status: 200, headers, body: startOf(accounts, mount) };
+  }),
+  assetAt('swagger-ui-bundle.js', SCRIPT, assets),
+  assetAt('swagger-ui.css', 'text/css; charset=utf-8', assets),
+];
 
-async function assetAnswer(assets: DocsAssets, name: DocsAsset, type: Record<string, string>): Promise<Answer> {
-  const body = await assets.read(name);
-  if (!body) throw GatewayError.of('not_found', { detail: 'This server has no documentation page.' });
-  return { status: 200, headers: { ...KEPT, ...type }, body };
-}
+const assetAt = (name: DocsAsset, type: string, assets: DocsAssets) =>
+  pageAt(`/docs/${name}`, async () => {
+    const body = await assets.read(name);
+    if (!body) throw GatewayError.of('not_found', { detail: 'This server has no documentation page.' });
+    return { status: 200, headers: { 'Cache-Control': 'public, max-age=3600', 'Content-Type': type }, body };
+  });

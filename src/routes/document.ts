@@ -1,6 +1,5 @@
-import * as z from 'zod/mini';
 import type { GatewayDeps } from '../gateway/deps.ts';
-import { documented, text as textField } from '../upstream/fields.ts';
+import { resource, text as textField } from '../upstream/fields.ts';
 import { batchDescription } from './batch.ts';
 import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
@@ -12,7 +11,7 @@ import { problemsDescriptions } from './problems.ts';
 import { about, pageAt, type Route } from './route.ts';
 import { sessionCallsOf } from './session.ts';
 
-const schema = documented(z.looseObject({ openapi: textField('version', '3.1.0') }), { id: 'OpenApiDocument' });
+const schema = resource('OpenApiDocument', { openapi: textField('version', '3.1.0') });
 
 const description = about('/openapi.json', 'getOpenApiDocument', 'This document', (doc) =>
   doc.good('OpenAPI 3.1.', doc.json(schema)),
@@ -33,14 +32,6 @@ const allDescriptions = ({ table, overviews }: Described): readonly Description[
   ...healthDescriptions,
 ];
 
-/** @throws TypeError if two calls would have one name in the document */
-function checkNames(described: Described): void {
-  const ids = allDescriptions(described).map(({ operationId = '' }) => operationId);
-  const twice = ids.find((id, at) => ids.indexOf(id) < at);
-  if (twice !== undefined)
-    throw new TypeError(`two calls are called \`${twice}\`: rows, overviews and calls of Portico`);
-}
-
 /** The OpenAPI document. What makes it is loaded only now. */
 export async function openApiText(described: Described): Promise<string> {
   const { documentOf } = await import('./openapi.ts');
@@ -49,9 +40,15 @@ export async function openApiText(described: Described): Promise<string> {
 
 const SERVER = '"servers":[{"url":"/"}]';
 
-/** @throws TypeError see `checkNames`. Made once, and answered with the path that the app is mounted under. */
+/**
+ * Made once, and answered with the path that the app is mounted under.
+ * @throws TypeError if two calls would have one name in the document
+ */
 export function documentRoute(described: Described): Route {
-  checkNames(described);
+  const ids = allDescriptions(described).map(({ operationId = '' }) => operationId);
+  const twice = ids.find((id, at) => ids.indexOf(id) < at);
+  if (twice !== undefined)
+    throw new TypeError(`two calls are called \`${twice}\`: rows, overviews and calls of Portico`);
   const headers = { 'Cache-Control': 'no-cache', 'Content-Type': 'application/json' };
   let text: string | undefined;
   return pageAt(description.path, async ({ mount }) => {

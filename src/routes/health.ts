@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { jsonAnswer, NO_STORE } from '../http/reply.ts';
 import { model } from '../upstream/fields.ts';
-import type { Doc } from './details.ts';
 import { about, pageAt, type Route } from './route.ts';
 
 /** Whether this instance takes requests; false once it shuts down. */
@@ -12,27 +11,22 @@ export interface Readiness {
 
 const schema = model('Health', { status: z.enum(['live', 'ready']) });
 
-const good = (doc: Doc, status: 'live' | 'ready') => ({
-  responses: { 200: { description: 'It is.', headers: doc.unstored, content: doc.json(schema, { status }) } },
-});
-
-const live = about('/livez', 'getLiveness', 'Whether this instance runs', (doc) => good(doc, 'live'));
-
-const ready = about('/readyz', 'getReadiness', 'Whether this instance takes requests', (doc) => ({
-  description: '503 `not_ready` while it shuts down. Does not look at the upstream.',
-  ...good(doc, 'ready'),
-}));
-
-export const healthDescriptions = [live, ready];
-
-const RETRY_SECONDS = 5;
+export const healthDescriptions = [
+  about('/livez', 'getLiveness', 'Whether this instance runs', ({ good, json, UNSTORED }) =>
+    good('It is.', json(schema, { status: 'live' }), UNSTORED),
+  ),
+  about('/readyz', 'getReadiness', 'Whether this instance takes requests', ({ good, json, UNSTORED }) => ({
+    description: '503 `not_ready` while it shuts down. Does not look at the upstream.',
+    ...good('It is.', json(schema, { status: 'ready' }), UNSTORED),
+  })),
+];
 
 /** `/livez`: the process runs. `/readyz`: it takes requests. The upstream's health is in neither. */
 export function healthRoutes(readiness: Readiness): Route[] {
   const probes = [
-    pageAt(live.path, async () => jsonAnswer({ status: 'live' })),
-    pageAt(ready.path, async () => {
-      if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: RETRY_SECONDS });
+    pageAt('/livez', async () => jsonAnswer({ status: 'live' })),
+    pageAt('/readyz', async () => {
+      if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: 5 });
       return jsonAnswer({ status: 'ready' });
     }),
   ];

@@ -19,9 +19,9 @@ const UNNAMED = /^status_4\d\d$/;
 
 /** `GET /problems/<code>`: the page that a problem's `type` names. `GET /problems`: all codes that have a text of their own. */
 export const problemsRoutes = ({ refusals }: Table): readonly Route[] => [
-  pageAt(list.path, async ({ mount }) => {
+  pageAt('/problems', async ({ mount }) => {
     const codes = new Set([...ERROR_CODES, ...refusals.keys()]);
-    const problems = Array.from(codes, (code) => descriptionOf(code, refusals.get(code), mount));
+    const problems = Array.from(codes, (code) => descriptionOf(code, mount, refusals.get(code)));
     return jsonAnswer({ problems }, { 'Cache-Control': 'no-cache' });
   }),
   routeOf(one, {
@@ -30,7 +30,7 @@ export const problemsRoutes = ({ refusals }: Table): readonly Route[] => [
       const code = hono?.req.param('portico_code') ?? '';
       const isKnown = refusals.has(code) || isCode(code) || UNNAMED.test(code);
       if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      return jsonAnswer(descriptionOf(code, refusals.get(code), mount), CACHED);
+      return jsonAnswer(descriptionOf(code, mount, refusals.get(code)), CACHED);
     },
   }),
 ];
@@ -38,19 +38,19 @@ export const problemsRoutes = ({ refusals }: Table): readonly Route[] => [
 const OF_UPSTREAM = 'A code of the upstream’s own, sent on as it came; the `detail` of the problem says what it means.';
 
 /** `mount`: the path that the app is mounted under. */
-function descriptionOf(code: string, known: ErrorKind | undefined, mount = '') {
-  const kind: Partial<ErrorKind> = known ?? (isErrorCode(code) ? ERRORS[code] : {});
-  const { status, title = titleOf(code), description = OF_UPSTREAM } = kind;
+function descriptionOf(code: string, mount = '', known: Partial<ErrorKind> = isErrorCode(code) ? ERRORS[code] : {}) {
+  const { status, title = titleOf(code), description = OF_UPSTREAM } = known;
   const retryable = status !== undefined && isTransient(code, status);
   return { type: `${mount}/problems/${code}`, title, status, code, detail: description, retryable };
 }
 
-const list = about('/problems', 'listProblems', 'All problem codes of the gateway', (doc) =>
-  doc.meanings(ERROR_CODES.map((code) => descriptionOf(code, undefined))),
-);
-
 const one = about('/problems/{code}', 'getProblem', 'What a problem code means', (doc) =>
-  doc.meaning(descriptionOf('upstream_unavailable', undefined)),
+  doc.problem(descriptionOf('upstream_unavailable')),
 );
 
-export const problemsDescriptions = [list, one];
+export const problemsDescriptions = [
+  about('/problems', 'listProblems', 'All problem codes of the gateway', (doc) =>
+    doc.problems(ERROR_CODES.map((code) => descriptionOf(code))),
+  ),
+  one,
+];

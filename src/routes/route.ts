@@ -23,29 +23,6 @@ export const pageAt = (path: string, handle: Route['handle']): Route => ({
   handle,
 });
 
-/** A page that loads nothing from another host. `policy`: what it may load. */
-export function htmlAnswer(title: string, policy: string, head: string, body: string): Answer {
-  const headers = {
-    'Cache-Control': 'no-cache',
-    'Content-Type': 'text/html; charset=utf-8',
-    'Content-Security-Policy': `default-src 'none'; img-src data:; base-uri 'none'; frame-ancestors 'none'${policy}`,
-  };
-  const page = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title>
-<link rel="icon" href="data:,">
-${head}</head>
-<body>
-${body}
-</body>
-</html>
-`;
-  return { status: 200, headers, body: page };
-}
-
 /**
  * What is described, with what answers it. Hono's pattern is made of the path. Its parameter has a name of its own: where
  * the app is mounted under a path that has one of the same name, Hono would give the host's.

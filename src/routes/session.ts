@@ -106,23 +106,20 @@ const tokenFrom =
 
 const PATH = '/bff/v1/session';
 
-const ofCookie = { tags: ['Session'], path: PATH, security: [{ Session: [] }, {}] };
-
-const looking: Description = {
-  ...ofCookie,
-  method: 'get',
-  operationId: 'getSession',
-  summary: 'Whether this browser is signed in',
-  details: (doc) => doc.session.looking(),
-};
-
-const ending: Description = {
-  ...ofCookie,
-  method: 'delete',
-  operationId: 'deleteSession',
-  summary: 'Sign out',
-  details: (doc) => doc.session.ending({ everywhere }),
-};
+const withCookie = (
+  method: 'get' | 'delete',
+  operationId: string,
+  summary: string,
+  details: Description['details'],
+): Description => ({
+  tags: ['Session'],
+  security: [{ Session: [] }, {}],
+  method,
+  path: PATH,
+  operationId,
+  summary,
+  details,
+});
 
 const beginning = (rest: string, operationId: string, summary: string, body: z.core.$ZodType): Description => ({
   tags: ['Session'],
@@ -131,7 +128,7 @@ const beginning = (rest: string, operationId: string, summary: string, body: z.c
   operationId,
   security: [],
   summary,
-  details: (doc) => doc.session.beginning(body),
+  details: (doc) => doc.begin(body),
 });
 
 type Call = readonly [Description, AnswerOf];
@@ -148,10 +145,10 @@ function beginningBy(operation: Operation): Call[] {
 
 /** What there is, and what answers it. */
 export const sessionCallsOf = ({ operations }: Table): readonly Call[] => [
-  [looking, look],
+  [withCookie('get', 'getSession', 'Whether this browser is signed in', (doc) => doc.look()), look],
   [beginning('', 'createSession', 'Sign in with a key', sessionBody), beginningWith(tokenInBody, false)],
   ...operations.flatMap(beginningBy),
-  [ending, signOut],
+  [withCookie('delete', 'deleteSession', 'Sign out', (doc) => doc.end({ everywhere })), signOut],
 ];
 
 /** Sessions for browsers (`contract.md` section 8), where `SESSIONS` is on. */
