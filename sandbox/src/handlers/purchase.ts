@@ -1,14 +1,11 @@
 import { checkFields } from '../body.ts';
-import { ok } from '../call.ts';
-import type { Answer, Call } from '../call.ts';
+import { ok, type Answer, type Call } from '../call.ts';
 import { fieldRefused, fieldRefusedAsText, NO_SUCH, Refusal } from '../errors.ts';
 import { recordTransaction } from '../transitions/billing.ts';
-import { priceOf, purchaseBody } from '../pricing.ts';
-import type { PurchaseBody } from '../pricing.ts';
+import { priceOf, purchaseBody, type PurchaseBody } from '../pricing.ts';
 import type { PaymentMethod, PendingPayment } from '../resources/billing.ts';
 import { datedAt } from '../resources/dated.ts';
-import { activePlan, usd } from '../state.ts';
-import type { Plan } from '../state.ts';
+import { activePlan, usd, type Plan } from '../state.ts';
 import { SECOND, TERM } from '../time.ts';
 
 /** How long the processor takes. */

@@ -1,9 +1,7 @@
 import type { EmbeddedPaymentMethod, PaymentMethod, PendingPayment, Transaction } from '../resources/billing.ts';
 import { datedAt } from '../resources/dated.ts';
-import { activePlan, usd } from '../state.ts';
-import type { Account, Charge, Plan, World } from '../state.ts';
-import { parseDuration, TERM } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { activePlan, usd, type Account, type Charge, type Plan, type World } from '../state.ts';
+import { parseDuration, TERM, type Instant } from '../time.ts';
 
 /** Last digits of a card whose payments all fail. */
 export const DECLINED_LAST4 = '0002';
