@@ -34,16 +34,12 @@ function settleCharge(account: Account, world: World, charge: Charge): void {
   payment.updated_at = dueAt;
   if (!card || card.last4 === DECLINED_LAST4) {
     Object.assign(payment, { status: 'failed', failure_reason: card ? 'card_declined' : 'payment_method_removed' });
-    markUnpaid(account, payment.plan);
+    const plan = account.plans.find(({ id }) => id === payment.plan);
+    if (plan) plan.paid = false;
     return;
   }
   const transaction = recordTransaction(account, world, { ...charge, card, at: dueAt, reason: 'Purchase of a plan' });
   Object.assign(payment, { status: 'completed', transaction: transaction.id, completed_at: dueAt });
-}
-
-function markUnpaid(account: Account, planId: number): void {
-  const plan = account.plans.find(({ id }) => id === planId);
-  if (plan) plan.paid = false;
 }
 
 interface Sale {
