@@ -58,11 +58,8 @@ const cachePolicy = (operations: readonly Operation[]) =>
     const policies = new Map(operations.map(({ id, cache }) => [id, cache]));
     for (const [id, override] of Object.entries(given)) {
       const cache = policies.get(id);
-      if (cache)
-        policies.set(
-          id,
-          overridden(cache, override, (expected) => refuse(id + expected)),
-        );
+      const refuseIt: Refuse = (expected) => refuse(id + expected);
+      if (cache) policies.set(id, overridden(cache, override, refuseIt));
       else if (policies.has(id)) refuse(`no policy of ${id}, whose answers are never cached`);
       else refuse(`only ids of operations, not ${JSON.stringify(id)}`);
     }
@@ -103,7 +100,7 @@ export const A_SECRET = `a secret of ${LEAST_LENGTH} characters or more`;
 /** Anybody can read them in this repository. */
 const PUBLISHED = ['for-development-only-and-known-to-all', 'for-this-machine-only-0123456789abcdef'];
 
-/** What was expected in the place of a secret that cannot be used. In production none is that is published. */
+/** What was expected in the place of a secret that cannot be used. In production one that is published cannot be used either. */
 export function expectedSecret(secret: string, isInProduction: boolean): string | undefined {
   if (isInProduction && PUBLISHED.includes(secret))
     return 'a secret of your own, since NODE_ENV is production: this one is public';
@@ -248,15 +245,11 @@ const isProduction = (given: Variables) => given['NODE_ENV'] === 'production';
 /** Problems that depend on two variables. */
 function conflictsIn(given: Variables): ConfigProblem[] {
   const lacks = (name: string) => given[name] === undefined;
+  const lacksUpstream = isProduction(given) && lacks('UPSTREAM_BASE_URL'); // the sandbox must not start by default there
   const hasSessions = given['SESSIONS'] === 'true';
   const allowsAny = /^\s*\*\s*$/.test(String(given['ALLOWED_ORIGINS']));
   return [
-    // In production the sandbox must not start by default.
-    ...problemIf(
-      isProduction(given) && lacks('UPSTREAM_BASE_URL'),
-      'UPSTREAM_BASE_URL',
-      'a URL, since NODE_ENV is production',
-    ),
+    ...problemIf(lacksUpstream, 'UPSTREAM_BASE_URL', 'a URL, since NODE_ENV is production'),
     ...problemIf(hasSessions && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since SESSIONS is true`),
     ...problemIf(hasSessions && allowsAny, 'ALLOWED_ORIGINS', 'origins and no *, since SESSIONS is true'),
   ];

@@ -60,7 +60,7 @@ interface Caller {
 export interface Calling extends CallOptions {
   readonly caller?: Caller | undefined;
   /** What a try sends, and how its answer is read, where that is not as usual. */
-  readonly trying?: Trying<Answered> | undefined;
+  readonly trying?: Trying | undefined;
   /** Milliseconds to another try; undefined if there is to be none. */
   readonly waitOf?: WaitOf | undefined;
   readonly onRetry?: OnRetry | undefined;
@@ -74,10 +74,10 @@ export interface Answered {
 
 type WaitOf = (problem: PorticoProblem, tries: number) => number | undefined;
 
-interface Trying<T> {
+interface Trying {
   /** Headers to add to a try of this caller. Its own of the same name stay. */
   readonly conditions: (caller: string | number) => Promise<Wire['headers'] | undefined>;
-  readonly read: (response: Response) => Promise<T> | T;
+  readonly read: (response: Response) => Promise<Answered> | Answered;
 }
 
 /** The credential to be sent with these headers, and who the caller is by it. Rejects where it cannot be sent. */
@@ -95,7 +95,7 @@ export async function credentialFor(
 export const PAUSE_MS = 125;
 const MAX_WAIT_MS = 60_000;
 
-interface Sending<T> extends Trying<T> {
+interface Sending extends Trying {
   readonly options: Calling;
   /** Whether the gateway says that the account is still the one that is signed in. */
   readonly isSignedIn: () => Promise<boolean>;
@@ -106,7 +106,7 @@ interface Sending<T> extends Trying<T> {
  * A write goes out again only if its problem proves that nothing happened; nothing goes out again as another account.
  * Rejects with a `PorticoProblem`, or with the reason of the signal.
  */
-export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): Promise<T> {
+export async function send(sender: Sender, wire: Wire, sending: Sending): Promise<Answered> {
   const { target, globals } = sender;
   const { options, isSignedIn, conditions, read } = sending;
   const { signal, caller = {}, waitOf = patience(sender, wire), onRetry = target.onRetry } = options;

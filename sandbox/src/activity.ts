@@ -1,6 +1,5 @@
 import type { ActivityRecord } from './resources/proxy.ts';
-import { HOUR, SECOND } from './time.ts';
-import type { Instant } from './time.ts';
+import { HOUR, SECOND, type Instant } from './time.ts';
 
 /** A record with what the upstream filters by but does not show. */
 export interface Activity {

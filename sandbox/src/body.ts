@@ -12,7 +12,9 @@ export async function readBody(request: Request): Promise<JsonObject> {
   if (!/^application\/json\b/i.test(type)) {
     throw new Refusal(415, { detail: `Unsupported media type "${type}" in request.` });
   }
-  return asObject(parse(text));
+  const value = parse(text);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  throw new Refusal(400, { non_field_errors: ['expected an object'] });
 }
 
 function parse(text: string): unknown {
@@ -21,11 +23,6 @@ function parse(text: string): unknown {
   } catch {
     throw new Refusal(400, { detail: 'JSON parse error - Expecting value: line 1 column 1 (char 0)' });
   }
-}
-
-function asObject(value: unknown): JsonObject {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  throw new Refusal(400, { non_field_errors: ['expected an object'] });
 }
 
 /** Checks fields of a body or a query, and refuses the bad ones as `{"field":[{message, code}]}`, in the gateway's words. */

@@ -1,7 +1,6 @@
 import { fieldRefused, NO_SUCH, notFound } from './errors.ts';
 import { integerParameter } from './filters.ts';
-import { activePlan } from './state.ts';
-import type { Account, Credential, Plan, World } from './state.ts';
+import { activePlan, type Account, type Credential, type Plan, type World } from './state.ts';
 import type { Instant } from './time.ts';
 
 /** What the handler of a call without credential gets. */

@@ -14,29 +14,25 @@ export interface RecordedCall {
   status: number | null;
 }
 
-export interface Calls {
-  readonly begin: (request: Request, operation: OperationId | null) => RecordedCall;
-  readonly all: () => readonly RecordedCall[];
-  readonly clear: () => void;
-}
-
 /** Beyond this the older half is forgotten, so that a benchmark does not fill the memory. */
 const MAX_CALLS = 10_000;
 
-export function createCalls(): Calls {
-  let calls: RecordedCall[] = [];
-  return {
-    begin: (request, operation) => {
-      const { pathname, search } = new URL(request.url);
-      const headers = maskedHeaders(request.headers);
-      const call = { operation, method: request.method, path: pathname + search, headers, account: null, status: null };
-      if (calls.length >= MAX_CALLS) calls = calls.slice(MAX_CALLS / 2);
-      calls.push(call);
-      return call;
-    },
-    all: () => calls,
-    clear: () => void (calls = []),
-  };
+/** Oldest first. */
+export class Calls {
+  all: RecordedCall[] = [];
+
+  begin(request: Request, operation: OperationId | null): RecordedCall {
+    const { pathname, search } = new URL(request.url);
+    const headers = maskedHeaders(request.headers);
+    const call = { operation, method: request.method, path: pathname + search, headers, account: null, status: null };
+    if (this.all.length >= MAX_CALLS) this.all = this.all.slice(MAX_CALLS / 2);
+    this.all.push(call);
+    return call;
+  }
+
+  clear(): void {
+    this.all = [];
+  }
 }
 
 function maskedHeaders(headers: Headers): Record<string, string> {

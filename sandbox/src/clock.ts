@@ -1,22 +1,17 @@
 import { DAY, type Instant } from './time.ts';
 
-/** The sandbox's own clock: the given one, moved by hand. */
-export interface Clock {
-  readonly now: () => Instant;
-  readonly advance: (seconds: number) => void;
-  readonly set: (epochMs: number) => void;
-  readonly reset: () => void;
-}
-
 /** Not 0, so that a client that drops microseconds is noticed. */
 const MICROSECONDS = 337;
 
-export function createClock(base: () => number): Clock {
+export type Clock = ReturnType<typeof createClock>;
+
+/** The sandbox's own clock: the given one, moved by hand. */
+export function createClock(base: () => number) {
   let offsetMs = 0;
   return {
-    now: () => Math.floor(base() + offsetMs) * 1000 + MICROSECONDS,
-    advance: (seconds) => void (offsetMs += seconds * 1000),
-    set: (epochMs) => void (offsetMs = epochMs - base()),
+    now: (): Instant => Math.floor(base() + offsetMs) * 1000 + MICROSECONDS,
+    advance: (seconds: number) => void (offsetMs += seconds * 1000),
+    set: (epochMs: number) => void (offsetMs = epochMs - base()),
     reset: () => void (offsetMs = 0),
   };
 }

@@ -1,9 +1,7 @@
 import type { Context, Hono } from 'hono';
 import * as z from 'zod';
-import type { ZodType } from 'zod';
 import type { RecordedCall } from './calls.ts';
-import { faultSchema } from './faults.ts';
-import type { FaultInput } from './faults.ts';
+import { type FaultInput, faultSchema } from './faults.ts';
 
 /** What only a sandbox can do. */
 export interface Controls {
@@ -57,7 +55,7 @@ export function mountControl(app: Hono, sandbox: Controls): void {
   });
 }
 
-async function withBody<T>(c: Context, schema: ZodType<T>, act: (value: T) => Response): Promise<Response> {
+async function withBody<T>(c: Context, schema: z.ZodType<T>, act: (value: T) => Response): Promise<Response> {
   const body: unknown = await c.req.json().catch(() => undefined);
   const checked = schema.safeParse(body);
   return checked.success ? act(checked.data) : c.json({ error: z.prettifyError(checked.error) }, 400);

@@ -26,29 +26,26 @@ export type FaultInput = z.input<typeof faultSchema>;
 
 export type Fault = z.infer<typeof faultSchema>;
 
-export interface Faults {
-  readonly add: (fault: FaultInput) => void;
-  /** The oldest fault for this operation, with one use less. */
-  readonly take: (operation: OperationId) => Fault | null;
-  readonly clear: () => void;
-}
+export class Faults {
+  #waiting: { readonly fault: Fault; left: number }[] = [];
 
-export function createFaults(): Faults {
-  let waiting: { readonly fault: Fault; left: number }[] = [];
-  return {
-    add: (input) => {
-      const fault = faultSchema.parse(input);
-      waiting.push({ fault, left: fault.times });
-    },
-    take: (operation) => {
-      const first = waiting.find(({ fault }) => fault.operation === '*' || fault.operation === operation);
-      if (!first) return null;
-      first.left -= 1;
-      waiting = waiting.filter(({ left }) => left > 0);
-      return first.fault;
-    },
-    clear: () => void (waiting = []),
-  };
+  add(input: FaultInput): void {
+    const fault = faultSchema.parse(input);
+    this.#waiting.push({ fault, left: fault.times });
+  }
+
+  /** The oldest fault for this operation, with one use less. */
+  take(operation: OperationId): Fault | null {
+    const first = this.#waiting.find(({ fault }) => fault.operation === '*' || fault.operation === operation);
+    if (!first) return null;
+    first.left -= 1;
+    this.#waiting = this.#waiting.filter(({ left }) => left > 0);
+    return first.fault;
+  }
+
+  clear(): void {
+    this.#waiting = [];
+  }
 }
 
 /** The answer that a fault sends in place of the true one; `null` when it only delays or adds headers. */
@@ -56,12 +53,7 @@ export function faultyResponse(fault: Fault): Response | null {
   const { body, headers, malformed, status } = fault;
   if (malformed) return respond('{"id":1005,"plan":10', 200, headers);
   if (status === undefined && body === undefined) return null;
-  return respond(textOf(body), status ?? 200, headers);
-}
-
-function textOf(body: unknown): string {
-  if (body === undefined) return '';
-  return typeof body === 'string' ? body : JSON.stringify(body);
+  return respond(typeof body === 'string' ? body : (JSON.stringify(body) ?? ''), status ?? 200, headers);
 }
 
 function respond(text: string, status: number, headers: Record<string, string>): Response {

@@ -7,8 +7,7 @@ import type { Answer, OpenCall } from './call.ts';
 import type { Calls } from './calls.ts';
 import type { Clock } from './clock.ts';
 import { methodNotAllowed, Refusal } from './errors.ts';
-import { faultyResponse } from './faults.ts';
-import type { Fault, Faults } from './faults.ts';
+import { faultyResponse, type Fault, type Faults } from './faults.ts';
 import { handlers, isOpen, openHandlers } from './handlers/index.ts';
 import { applyTransitions } from './transitions/index.ts';
 import { page, refuse, send } from './respond.ts';
@@ -53,18 +52,12 @@ async function serve(c: Context, operation: OperationId, parts: Parts): Promise<
   call.account = credentialOf(parts.world(), c.req.raw)?.account.name ?? null;
   const fault = parts.faults.take(operation);
   const work = () => answer(c, operation, parts);
-  const response = fault ? await withFault(fault, { c, parts, work }) : await work();
+  const response = fault ? await withFault(fault, work, c, parts) : await work();
   call.status = fault?.reset ? null : response.status;
   return response;
 }
 
-interface FaultyCall {
-  readonly c: Context;
-  readonly parts: Parts;
-  readonly work: () => Promise<Response>;
-}
-
-async function withFault(fault: Fault, { c, parts, work }: FaultyCall): Promise<Response> {
+async function withFault(fault: Fault, work: () => Promise<Response>, c: Context, parts: Parts): Promise<Response> {
   const done = fault.afterWork ? await work() : null;
   if (fault.delayMs > 0) await parts.sleep(fault.delayMs);
   if (fault.reset) return cut(c, parts);

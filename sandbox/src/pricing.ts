@@ -46,23 +46,21 @@ export type PurchaseBody = z.infer<typeof purchaseBody>;
 
 const LOWEST_PRICE = 2.5;
 
+/** Each costs a dollar. */
+const OPTIONS = [
+  'is_unlimited_ip_authorizations',
+  'is_high_concurrency',
+  'is_2x_concurrency',
+  'is_high_priority_network',
+  'high_quality_ips_only',
+] as const;
+
 /** A price list of the sandbox's own, since pricing is not documented: half a dollar a proxy, a cent a GB. */
 export function priceOf(body: PurchaseBody, discountPercentage: number): number {
   const proxies = Object.values(body.proxy_countries).reduce((sum, proxiesThere) => sum + proxiesThere, 0);
-  const extras = body.on_demand_refreshes_total * 0.25 + body.subusers_total * 0.1 + surcharges(body);
+  const options = OPTIONS.filter((name) => body[name]).length;
+  const extras = body.on_demand_refreshes_total * 0.25 + body.subusers_total * 0.1 + options;
   const month = Math.max(LOWEST_PRICE, proxies * 0.5 + body.bandwidth_limit * 0.01 + extras);
   const months = body.term === 'yearly' ? 12 : 1;
   return usd(month * months * (1 - discountPercentage / 100));
-}
-
-/** A dollar for each option. */
-function surcharges(body: PurchaseBody): number {
-  const options = [
-    body.is_unlimited_ip_authorizations,
-    body.is_high_concurrency,
-    body.is_2x_concurrency,
-    body.is_high_priority_network,
-    body.high_quality_ips_only,
-  ];
-  return options.filter(Boolean).length;
 }

@@ -1,11 +1,9 @@
 import { Hono } from 'hono';
-import { sandboxAccounts } from './accounts.ts';
-import type { SandboxAccount } from './accounts.ts';
-import { createCalls } from './calls.ts';
+import { sandboxAccounts, type SandboxAccount } from './accounts.ts';
+import { Calls } from './calls.ts';
 import { createClock } from './clock.ts';
-import { mountControl } from './control.ts';
-import type { Controls } from './control.ts';
-import { createFaults } from './faults.ts';
+import { mountControl, type Controls } from './control.ts';
+import { Faults } from './faults.ts';
 import { mountOperations } from './mount.ts';
 import { createWorld } from './seed/world.ts';
 import type { World } from './state.ts';
@@ -31,8 +29,8 @@ const sleepByTimer = (ms: number) => new Promise<void>((resolve) => void setTime
 /** The upstream of `upstream-api.md`, with its state in memory. */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const clock = createClock(options.now ?? Date.now);
-  const calls = createCalls();
-  const faults = createFaults();
+  const calls = new Calls();
+  const faults = new Faults();
   // Made when first needed: Workers have no clock before the first request.
   let seeded: World | null = null;
   const world = () => (seeded ??= createWorld(options.seedTime?.(clock.now()) ?? clock.now()));
@@ -44,10 +42,10 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const sandbox: Sandbox = {
     app: new Hono(),
     accounts: sandboxAccounts,
-    calls: calls.all,
-    clearCalls: calls.clear,
-    addFault: faults.add,
-    clearFaults: faults.clear,
+    calls: () => calls.all,
+    clearCalls: () => calls.clear(),
+    addFault: (fault) => faults.add(fault),
+    clearFaults: () => faults.clear(),
     now: () => Math.floor(clock.now() / 1000),
     advanceClock: (seconds) => moveClock(() => clock.advance(seconds)),
     setClock: (epochMs) => moveClock(() => clock.set(epochMs)),

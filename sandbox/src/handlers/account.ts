@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { account as rows } from '../../../src/proxy-account/account.ts';
 import { checkFields } from '../body.ts';
-import { byId, created, ok } from '../call.ts';
-import type { Handler } from '../call.ts';
+import { byId, created, ok, type Handler } from '../call.ts';
 
 const LONGEST_LABEL = 255;
 

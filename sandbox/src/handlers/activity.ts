@@ -1,12 +1,9 @@
-import { activityBetween, projectedBetween } from '../activity.ts';
-import type { Activity } from '../activity.ts';
-import { ok, planOf } from '../call.ts';
-import type { Answer, Call } from '../call.ts';
+import { activityBetween, projectedBetween, type Activity } from '../activity.ts';
+import { ok, planOf, type Answer, type Call } from '../call.ts';
 import { fieldRefused, refused, refusedAsString } from '../errors.ts';
 import { pageSize, withParameter } from '../paging.ts';
 import type { ActivityRecord } from '../resources/proxy.ts';
-import { DAY, parseInstant, printInstant } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { DAY, parseInstant, printInstant, type Instant } from '../time.ts';
 
 const OLDEST = 90 * DAY;
 const USUAL_WINDOW = 6 * DAY;

@@ -1,6 +1,5 @@
 import type { billing as rows } from '../../../src/proxy-account/billing.ts';
-import { byId, noContent, ok } from '../call.ts';
-import type { Answer, Call, Handler } from '../call.ts';
+import { byId, noContent, ok, type Answer, type Call, type Handler } from '../call.ts';
 import { refused } from '../errors.ts';
 import { filterByFields, openOrdering, orderBy } from '../filters.ts';
 import { paginate } from '../paging.ts';

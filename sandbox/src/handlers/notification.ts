@@ -1,6 +1,5 @@
 import type { notification as rows } from '../../../src/proxy-account/account.ts';
-import { ok } from '../call.ts';
-import type { Answer, Call, Handler } from '../call.ts';
+import { ok, type Answer, type Call, type Handler } from '../call.ts';
 import { booleanParameter, documentedOrdering, orderBy } from '../filters.ts';
 import { paginate } from '../paging.ts';
 

@@ -1,6 +1,5 @@
 import type { proxy as rows } from '../../../src/proxy-account/proxy.ts';
-import { noContent, ok, planOf } from '../call.ts';
-import type { Call, Handler } from '../call.ts';
+import { noContent, ok, planOf, type Call, type Handler } from '../call.ts';
 import { notFound, Refusal } from '../errors.ts';
 import type { OfPlan } from '../state.ts';
 import { listActivity } from './activity.ts';

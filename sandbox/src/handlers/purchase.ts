@@ -1,14 +1,11 @@
 import { checkFields } from '../body.ts';
-import { ok } from '../call.ts';
-import type { Answer, Call } from '../call.ts';
+import { ok, type Answer, type Call } from '../call.ts';
 import { fieldRefused, fieldRefusedAsText, NO_SUCH, Refusal } from '../errors.ts';
 import { recordTransaction } from '../transitions/billing.ts';
-import { priceOf, purchaseBody } from '../pricing.ts';
-import type { PurchaseBody } from '../pricing.ts';
+import { priceOf, purchaseBody, type PurchaseBody } from '../pricing.ts';
 import type { PaymentMethod, PendingPayment } from '../resources/billing.ts';
 import { datedAt } from '../resources/dated.ts';
-import { activePlan, usd } from '../state.ts';
-import type { Plan } from '../state.ts';
+import { activePlan, usd, type Plan } from '../state.ts';
 import { SECOND, TERM } from '../time.ts';
 
 /** How long the processor takes. */
@@ -21,13 +18,9 @@ export function purchase(call: Call): Answer {
   const card = chosenCard(call, body);
   const price = priceOf(body, account.subscription.account_discount_percentage);
   if (account.subscription.free_credits >= price) return payWithCredits(call, body, { price, card });
-  requireRecaptcha(body);
+  if (!body.recaptcha) throw fieldRefused('recaptcha', 'A payment requires a recaptcha validation.', 'required');
   if (!card) throw new Refusal(400, { non_field_errors: ['There is no payment method to charge.'] });
   return payWithCard(call, body, { price, card });
-}
-
-function requireRecaptcha({ recaptcha }: PurchaseBody): void {
-  if (!recaptcha) throw fieldRefused('recaptcha', 'A payment requires a recaptcha validation.', 'required');
 }
 
 /** An id, as number or text, names a method; every other value means the one on the subscription. */
@@ -70,7 +63,7 @@ function payWithCard(call: Call, body: PurchaseBody, { price, card }: Payment<Pa
   });
 }
 
-/** Makes the new plan the active one, and moves what belonged to the old one to it. */
+/** Makes the new plan the active one, moves what belonged to the old one to it, and starts a term. */
 function replacePlan({ account, now, world }: Call, body: PurchaseBody, price: number): Plan {
   const old = activePlan(account);
   const plan: Plan = {
@@ -86,14 +79,9 @@ function replacePlan({ account, now, world }: Call, body: PurchaseBody, price: n
   for (const owned of [...account.subusers, ...account.ipAuthorizations]) {
     if (owned.plan === old.id) owned.plan = plan.id;
   }
-  startTerm({ account, now }, plan, body.term);
-  return plan;
-}
-
-function startTerm({ account, now }: Pick<Call, 'account' | 'now'>, plan: Plan, term: string): void {
   Object.assign(account.subscription, {
     plan: plan.id,
-    term,
+    term: body.term,
     start_date: now,
     end_date: now + TERM,
     paused: false,
@@ -101,6 +89,7 @@ function startTerm({ account, now }: Pick<Call, 'account' | 'now'>, plan: Plan, 
     reactivation_period_left: null,
     updated_at: now,
   });
+  return plan;
 }
 
 function pendingPayment({ account, now, world }: Call, plan: Plan, card: PaymentMethod): PendingPayment {

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { referral as rows } from '../../../src/proxy-account/referral.ts';
 import { checkFields } from '../body.ts';
-import { byId, ok } from '../call.ts';
-import type { Answer, Call, Handler } from '../call.ts';
+import { byId, ok, type Answer, type Call, type Handler } from '../call.ts';
 import { fieldRefusedAsText, NO_SUCH } from '../errors.ts';
 import { documentedOrdering, integerParameter, orderBy } from '../filters.ts';
 import { paginate } from '../paging.ts';

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { social as rows } from '../../../src/proxy-account/account.ts';
 import { checkFields } from '../body.ts';
-import { ok } from '../call.ts';
-import type { Answer, OpenCall, OpenHandler } from '../call.ts';
+import { ok, type Answer, type OpenCall, type OpenHandler } from '../call.ts';
 import { fieldRefusedAsText, Refusal } from '../errors.ts';
 import { newAccount } from '../seed/blank.ts';
 import type { Account } from '../state.ts';

@@ -1,6 +1,5 @@
 import type { verification as rows } from '../../../src/proxy-account/account.ts';
-import { byId, ok } from '../call.ts';
-import type { Answer, Call, Handler } from '../call.ts';
+import { byId, ok, type Answer, type Call, type Handler } from '../call.ts';
 import { forbidden, refused } from '../errors.ts';
 import type { IdVerification } from '../resources/account.ts';
 

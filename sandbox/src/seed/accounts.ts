@@ -1,8 +1,7 @@
 import type { AccountName } from '../accounts.ts';
 import { datedAt } from '../resources/dated.ts';
 import type { Account, Plan } from '../state.ts';
-import { DAY, HOUR, TERM } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { DAY, HOUR, TERM, type Instant } from '../time.ts';
 import { seedCard, seedPendingPayments, seedTransactions } from './billing.ts';
 import { blankAccount } from './blank.ts';
 import { seedNotifications, seedVerificationFlow } from './notice.ts';

@@ -1,8 +1,7 @@
 import { DECLINED_LAST4, embed } from '../transitions/billing.ts';
 import type { PaymentMethod, PendingPayment, Transaction } from '../resources/billing.ts';
 import { datedAt } from '../resources/dated.ts';
-import { DAY } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { DAY, type Instant } from '../time.ts';
 
 export function seedCard(id: number, last4: string, savedAt: Instant): PaymentMethod {
   return {

@@ -3,8 +3,7 @@ import type { Subscription } from '../resources/billing.ts';
 import { datedAt } from '../resources/dated.ts';
 import type { ReferralConfig } from '../resources/referral.ts';
 import type { Account, Plan } from '../state.ts';
-import { DAY, TERM } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { DAY, TERM, type Instant } from '../time.ts';
 
 interface BlankIds {
   readonly plan: number;

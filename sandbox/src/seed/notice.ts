@@ -1,7 +1,6 @@
 import type { Notification, VerificationFlow } from '../resources/account.ts';
 import { datedAt } from '../resources/dated.ts';
-import { DAY, HOUR } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { DAY, HOUR, type Instant } from '../time.ts';
 
 /** Three of two types, the oldest one dismissed. */
 export function seedNotifications(firstId: number, plan: number, now: Instant): Notification[] {

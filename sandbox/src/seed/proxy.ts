@@ -1,8 +1,7 @@
 import type { AggregateStats, IpAuthorization, Subuser } from '../resources/proxy.ts';
 import { datedAt } from '../resources/dated.ts';
 import type { OfPlan, SubuserState } from '../state.ts';
-import { DAY, HOUR } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { DAY, HOUR, type Instant } from '../time.ts';
 
 /** Two sub-users: the first with a custom proxy list, the second without. */
 export function seedSubusers(firstId: number, plan: number, now: Instant): SubuserState[] {

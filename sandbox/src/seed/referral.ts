@@ -1,8 +1,7 @@
 import type { EarnOut, ReferralChannel, ReferralConfig, ReferralCredit } from '../resources/referral.ts';
 import { datedAt } from '../resources/dated.ts';
 import { usd } from '../state.ts';
-import { DAY, HOUR } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { DAY, HOUR, type Instant } from '../time.ts';
 
 const GRACE = 14 * DAY;
 

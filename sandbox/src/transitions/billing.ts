@@ -1,9 +1,7 @@
 import type { EmbeddedPaymentMethod, PaymentMethod, PendingPayment, Transaction } from '../resources/billing.ts';
 import { datedAt } from '../resources/dated.ts';
-import { activePlan, usd } from '../state.ts';
-import type { Account, Charge, Plan, World } from '../state.ts';
-import { parseDuration, TERM } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { activePlan, usd, type Account, type Charge, type Plan, type World } from '../state.ts';
+import { parseDuration, TERM, type Instant } from '../time.ts';
 
 /** Last digits of a card whose payments all fail. */
 export const DECLINED_LAST4 = '0002';
@@ -36,16 +34,12 @@ function settleCharge(account: Account, world: World, charge: Charge): void {
   payment.updated_at = dueAt;
   if (!card || card.last4 === DECLINED_LAST4) {
     Object.assign(payment, { status: 'failed', failure_reason: card ? 'card_declined' : 'payment_method_removed' });
-    markUnpaid(account, payment.plan);
+    const plan = account.plans.find(({ id }) => id === payment.plan);
+    if (plan) plan.paid = false;
     return;
   }
   const transaction = recordTransaction(account, world, { ...charge, card, at: dueAt, reason: 'Purchase of a plan' });
   Object.assign(payment, { status: 'completed', transaction: transaction.id, completed_at: dueAt });
-}
-
-function markUnpaid(account: Account, planId: number): void {
-  const plan = account.plans.find(({ id }) => id === planId);
-  if (plan) plan.paid = false;
 }
 
 interface Sale {

@@ -1,6 +1,5 @@
 import type { Account, World } from '../state.ts';
-import { MINUTE } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { MINUTE, type Instant } from '../time.ts';
 import { renew, resume, settleCharges } from './billing.ts';
 import { earnOut, matureCredits } from './referral.ts';
 

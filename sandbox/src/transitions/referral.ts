@@ -1,9 +1,7 @@
 import type { EarnOut, ReferralConfig, ReferralCredit } from '../resources/referral.ts';
 import { datedAt } from '../resources/dated.ts';
-import { usd } from '../state.ts';
-import type { Account, World } from '../state.ts';
-import { DAY, parseDuration } from '../time.ts';
-import type { Instant } from '../time.ts';
+import { usd, type Account, type World } from '../state.ts';
+import { DAY, parseDuration, type Instant } from '../time.ts';
 
 /** How long the wallet takes to pay out. */
 const PAYOUT_TIME = DAY;
