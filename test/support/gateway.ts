@@ -11,7 +11,7 @@ import { consoleRoutes } from '../../src/entry/node/console/index.ts';
 import { nodeDeps, openStore } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
 import { settingsIn } from '../../src/entry/node/settings.ts';
-import type { Way } from '../../src/entry/node/way.ts';
+import type { Way } from '../../src/entry/node/transport.ts';
 import type { Table } from '../../src/upstream/table.ts';
 import { accountTables, type OperationId } from './account-api.ts';
 import { testClock, type TestClock } from './clock.ts';

@@ -17,11 +17,9 @@ import { nodeDigest, nodeOpener, nodeSeal } from './digest.ts';
 import { notesOfFirst } from './ipc.ts';
 import { promMetrics } from './metrics/index.ts';
 import { sharedStoreMetrics, usageMetrics } from './metrics/store.ts';
-import { addresses, schemes } from './server/address.ts';
-import { peerIn } from './server/guard.ts';
+import { peerIn, Proxies } from './server/address.ts';
 import { Answer } from './server/traffic.ts';
-import { undiciTransport } from './transport.ts';
-import type { Way } from './way.ts';
+import { undiciTransport, type Way } from './transport.ts';
 
 /** What is kept compressed beside the copies, as a part of what they may have. */
 const COMPRESSED = 1 / 4;
@@ -48,8 +46,7 @@ export function nodeDeps(
 ) {
   const { config, upstream, clock = systemClock, random = Math.random } = given;
   const ending = new AbortController();
-  const addressOf = addresses(config.trustedProxies);
-  const schemeOf = schemes(config.trustedProxies);
+  const proxies = new Proxies(config.trustedProxies);
   /** Work that outlives its request: the process waits for it before it ends. */
   const running = new Set<Promise<unknown>>();
   const idle = async () => {
@@ -72,8 +69,8 @@ export function nodeDeps(
     random,
     digest: nodeDigest(assignment ? [assignment.secret, ...config.secrets] : config.secrets, upstream.href),
     makeOpener: nodeOpener,
-    addressOf: (env, header) => addressOf(peerIn(env), header),
-    ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
+    addressOf: (env, header) => proxies.addressOf(peerIn(env), header),
+    ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => proxies.schemeOf(peerIn(env), header) }),
     compress: compressing(config.cacheMaxBytes * COMPRESSED),
     leaveRoom: (env) => {
       if ('outgoing' in env && env.outgoing instanceof Answer) env.outgoing.leaveRoom();
