@@ -53,17 +53,15 @@ export function nodeDeps(
     while (running.size > 0) await Promise.allSettled(running);
   };
   const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
-  const { scrape, measured, ...metrics } = promMetrics(given.table, [
-    ...usageMetrics(() => store.usage(), droppedLines),
-    ...instruments,
-  ]);
-  const recordings = config.adminPort === 0 || assignment ? undefined : new Recordings(config.slowMs);
+  const recordings = config.adminPort === 0 || assignment ? undefined : new Recordings(config.slowMs, clock);
+  const others = [...usageMetrics(() => store.usage(), droppedLines), ...instruments];
+  const { scrape, measured, ...metrics } = promMetrics(given.table, others, recordings);
   const deps: Deps = {
     ...given,
     transport,
     slots: config.upstreamMaxConnections,
     store,
-    metrics: recordings?.hearing(metrics, () => clock.now()) ?? metrics,
+    metrics,
     recorder: recordings,
     clock,
     random,

@@ -1,6 +1,18 @@
-import { Histogram, type Metric } from 'prom-client';
+import { Counter, Histogram, type Metric } from 'prom-client';
 import type { Usage } from '../../../store/port.ts';
-import { counted, counter, gauge, registers } from './series.ts';
+import { counter, gauge, registers } from './index.ts';
+
+/** As a gauge, for what only grows. */
+const counted = (name: string, help: string, read: () => number): Metric =>
+  new Counter({
+    name,
+    help,
+    registers,
+    collect() {
+      this.reset();
+      this.inc(read());
+    },
+  });
 
 /** What a store holds, and how many lines the log has lost. */
 export const usageMetrics = (usage: () => Usage, droppedLines: () => number): Metric[] => [
