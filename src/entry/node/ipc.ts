@@ -129,34 +129,32 @@ export class IpcBackend implements Backend {
     return this.#known.get(account);
   }
 
-  look(account: AccountId, _keys?: readonly CacheKey[], key?: string): Promise<Looked> {
+  async look(account: AccountId, _keys?: readonly CacheKey[], key?: string): Promise<Looked> {
     const known = this.#known.get(account);
     const seen = known?.seen ?? 0;
-    return this.#ask(key === undefined ? ['look', account, seen] : ['look', account, seen, key], (answer) => {
-      if (known && known.seen === answer) return known;
-      const { rev, note, held } = answer as Told;
-      const latest = note ? this.#learn(account, rev, note) : known;
-      return { ...(latest as Known), held }; // without the note: it is the one that was known
-    });
+    const answer = await this.#ask(key === undefined ? ['look', account, seen] : ['look', account, seen, key]);
+    if (known && known.seen === answer) return known;
+    const { rev, note, held } = answer as Told;
+    const latest = note ? this.#learn(account, rev, note) : known;
+    return { ...(latest as Known), held }; // without the note: it is the one that was known
   }
 
-  swap(account: AccountId, { seen }: Seen, next: Next): Promise<Swapped> {
-    return this.#ask(['swap', account, seen as Rev, next], (answer) => {
-      if (typeof answer !== 'number') return answer as Swapped;
-      this.#learn(account, answer, next.note);
-      return 'done';
-    });
+  async swap(account: AccountId, { seen }: Seen, next: Next): Promise<Swapped> {
+    const answer = await this.#ask(['swap', account, seen as Rev, next]);
+    if (typeof answer !== 'number') return answer as Swapped;
+    this.#learn(account, answer, next.note);
+    return 'done';
   }
 
-  count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+  async count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number) {
     this.#accepted.delete(account); // it may have been forgotten there since
-    return this.#ask(['count', account, { name, lengthMs }, many], (answer) => answer as Count);
+    return (await this.#ask(['count', account, { name, lengthMs }, many])) as Count;
   }
 
   accept(account: AccountId): void {
     if (this.#accepted.has(account)) return;
     this.#accepted.set(account, true);
-    void this.#ask(['accept', account], ignored);
+    void this.#ask(['accept', account]);
   }
 
   #learn(account: AccountId, seen: Rev, note: Note): Known {
@@ -166,9 +164,9 @@ export class IpcBackend implements Backend {
     return known;
   }
 
-  #ask<T>(question: Question, made: (answer: Answer) => T): Promise<T> {
+  #ask(question: Question): Promise<Answer> {
     return new Promise((resolve) => {
-      this.#listeners.push((answer) => resolve(made(answer)));
+      this.#listeners.push(resolve);
       if (this.#questions.push(question) === 1) setImmediate(this.#flush);
     });
   }
