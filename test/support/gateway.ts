@@ -8,7 +8,7 @@ import { createAdminApp, createParts, createRefuser, type Deps } from '../../src
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { consoleRoutes } from '../../src/entry/node/console/index.ts';
-import { nodeDeps, openStore } from '../../src/entry/node/deps.ts';
+import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
 import { settingsIn } from '../../src/entry/node/settings.ts';
 import type { Way } from '../../src/entry/node/transport.ts';
@@ -260,7 +260,7 @@ function partsOf(upstreamUrl: string, { env, clock, way = {}, ...others }: Parts
     random: () => 0,
   };
   const settings = settingsIn(env);
-  const built = nodeDeps(given, openStore(given, 'data' in settings ? settings.data.storeUrl : undefined));
+  const built = nodeDeps({ ...given, storeAddress: 'data' in settings ? settings.data.storeUrl : undefined });
   return { built, deps: { ...built.deps, ...replaced }, lines };
 }
 
