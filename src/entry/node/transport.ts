@@ -182,7 +182,9 @@ class Collector implements Dispatcher.DispatchHandler, Exchange {
       return noAnswer(TIMED_OUT.test(code) ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
     const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
     if (isHttp) return noAnswer('broken', reasonOf(code), error);
-    return noAnswer('malformed', isAlert(error) ? 'tls' : 'bad_body', error);
+    // In the place of HTTP an alert of TLS (RFC 8446, section 6) came: the upstream wants TLS at a port where we do not.
+    const isAlert = 'data' in error && String(error.data).startsWith('\x15\x03');
+    return noAnswer('malformed', isAlert ? 'tls' : 'bad_body', error);
   }
 }
 
@@ -212,11 +214,6 @@ const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
 ];
 
 const reasonOf = (code: string): Reason => CODES_OF.find(([form]) => form.test(code))?.[1] ?? 'reset';
-
-/** Whether what came in the place of HTTP is an alert of TLS (RFC 8446, section 6): it wants TLS at a port that we do not. */
-function isAlert(error: Error & { data?: unknown }): boolean {
-  return typeof error.data === 'string' && error.data.startsWith('\x15\x03');
-}
 
 /** How a code, name or message of undici's begins where what came is not HTTP. */
 const NOT_HTTP =

@@ -67,7 +67,12 @@ export class Recordings implements Recorder {
     const now = this.#clock.now();
     this.#turn(now);
     const accounts = [...this.#accounts.values()];
-    const requests = [...this.#bad, ...this.#good].filter(({ number }) => number > since);
+    const requests = [...this.#bad, ...this.#good]
+      .filter(({ number }) => number > since)
+      .map((kept) => {
+        const legs = legsOf(kept.phases, { name: kept.operation, startedAt: 0, endedAt: kept.ms });
+        return { ...kept, legs: legs.map(({ name, ms, phases }) => ({ name, ms, sums: Object.fromEntries(phases) })) };
+      });
     return {
       at: Math.round(now),
       version: VERSION,
@@ -75,7 +80,7 @@ export class Recordings implements Recorder {
       slowMs: this.#slowMs,
       circuit: this.#circuit() ?? null,
       plots: this.#steps.plots(now),
-      requests: requests.toSorted((a, b) => a.number - b.number).map((kept) => ({ ...kept, legs: legTimes(kept) })),
+      requests: requests.toSorted((a, b) => a.number - b.number),
       accounts: accounts.toSorted((a, b) => b.requests - a.requests).slice(0, SHOWN_ACCOUNTS),
       accountsSince: this.#span * SPAN_MS,
       unknown: this.#unknown,
@@ -126,10 +131,5 @@ function keep(request: Recorded, known: { number: number; status: number; ms: nu
 }
 
 type Kept = ReturnType<typeof keep>;
-
-function legTimes({ phases, operation, ms }: Kept) {
-  const legs = legsOf(phases, { name: operation, startedAt: 0, endedAt: ms });
-  return legs.map((leg) => ({ name: leg.name, ms: leg.ms, sums: Object.fromEntries(leg.phases) }));
-}
 
 const tenths = (ms: number) => Math.round(ms * 10) / 10;

@@ -123,26 +123,28 @@ export function counter(name: string, help: string, ...values: readonly Readonly
   return metric;
 }
 
+export const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
+  new Histogram<string>({ name, help, labelNames, buckets, registers });
+
+const OPEN = '1 while the circuit to the upstream is open.';
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 function instruments({ operations }: Table) {
   const operation = operations.map(({ id }) => id);
   const ofReads = operations.filter(({ method }) => method === 'GET').map(({ id }) => id);
   const made = {
-    requests: new Histogram<string>({
-      name: 'portico_request_duration_seconds',
-      help: 'From the head of a request to the end of its answer.',
-      labelNames: ['operation', 'status', 'cache'],
-      buckets: BUCKETS,
-      registers,
-    }),
-    seconds: new Histogram<string>({
-      name: 'portico_upstream_call_duration_seconds',
-      help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
-      labelNames: ['operation'],
-      buckets: BUCKETS.slice(3),
-      registers,
-    }),
+    requests: histogram(
+      'portico_request_duration_seconds',
+      'From the head of a request to the end of its answer.',
+      ['operation', 'status', 'cache'],
+      BUCKETS,
+    ),
+    seconds: histogram(
+      'portico_upstream_call_duration_seconds',
+      'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
+      ['operation'],
+      BUCKETS.slice(3),
+    ),
     calls: counter(
       'portico_upstream_calls_total',
       'Attempts at calls of the upstream, by what became of them, and why they failed.',
@@ -152,13 +154,12 @@ function instruments({ operations }: Table) {
     problems: counter('portico_problems_total', 'Problems that clients got, also in overviews and batches.', {
       code: [...ERROR_CODES, OF_UPSTREAM],
     }),
-    phases: new Histogram<string>({
-      name: 'portico_phase_seconds',
-      help: 'What the time of requests went to. Answers from the cache have no phases.',
-      labelNames: ['phase'],
-      buckets: BUCKETS,
-      registers,
-    }),
+    phases: histogram(
+      'portico_phase_seconds',
+      'What the time of requests went to. Answers from the cache have no phases.',
+      ['phase'],
+      BUCKETS,
+    ),
     drift: counter('portico_drift_total', 'Fields of answers that did not fit their schemas.', { operation }),
     retries: counter('portico_upstream_retries_total', 'Calls that were made once more.', { operation: ofReads }),
     reads: counter('portico_cache_reads_total', 'Reads, by how the cache came to an answer.', {
@@ -172,12 +173,7 @@ function instruments({ operations }: Table) {
       'Requests and calls that the gateway itself turned away, by the reason.',
       { by: REFUSALS },
     ),
-    circuit: new Gauge({
-      name: 'portico_circuit_open',
-      help: '1 while the circuit to the upstream is open.',
-      aggregator: 'max',
-      registers,
-    }),
+    circuit: new Gauge({ name: 'portico_circuit_open', help: OPEN, aggregator: 'max', registers }),
   };
   for (const phase of PHASES) made.phases.zero({ phase });
   return made;
