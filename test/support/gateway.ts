@@ -299,7 +299,7 @@ export async function startGateway(upstreamUrl: string, options: ServedOptions =
   const { app, request } = createParts(deps);
   const listener = await serve({ app: around?.(app, request) ?? app, ...shared, limits });
   const unhooked = { ...deps, hooks: undefined };
-  const adminApp = createAdminApp(unhooked, built.scrape, consoleRoutes(built));
+  const adminApp = createAdminApp(unhooked, built.scrape, consoleRoutes(deps.config.adminHost, built.recordings));
   const admin = isWanted ? await serve({ ...shared, refuse: createRefuser(unhooked), app: adminApp }) : undefined;
   return {
     url: listener.url,

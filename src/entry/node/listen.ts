@@ -38,7 +38,9 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   state.isReady = () => isReady;
   await Promise.all([opened.storeOpened, opened.tracesOpened()]);
   // First: a start that fails has served nobody.
-  const admin = assignment ? undefined : await listenForOperators(opened, opened.scrape, consoleRoutes(opened));
+  const admin = assignment
+    ? undefined
+    : await listenForOperators(opened, opened.scrape, consoleRoutes(deps.config.adminHost, opened.recordings));
   const main = await listenForClients(app, opened);
   isReady = true;
   onSignal((signal) => {

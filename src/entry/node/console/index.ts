@@ -4,14 +4,14 @@ import { type Answer, jsonAnswer } from '../../../http/reply.ts';
 import type { ClientRequest } from '../../../http/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
-import type { nodeDeps } from '../deps.ts';
+import type { Recordings } from './recordings.ts';
 
 /** The console: a page for operators, and what it shows. */
-export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeDeps>, 'deps' | 'recordings'>): Route[] {
+export function consoleRoutes(adminHost: string, recordings: Recordings | undefined): Route[] {
   /** Neither logged nor counted. */
   const shown = (path: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({
     ...pageAt(path, async (request) => {
-      checkHost(request.header('host') ?? '', deps.config.adminHost);
+      checkHost(request.header('host') ?? '', adminHost);
       const isOpened = path === PAGE && request.header('sec-fetch-mode') === 'navigate';
       if (/^(cross|same)-site$/.test(request.header('sec-fetch-site') ?? '') && !isOpened)
         throw GatewayError.of('forbidden', { detail: 'Another site may not read the console.' });
