@@ -23,7 +23,7 @@ function open(env: Env = {}) {
   const { deps, scrape } = gateway;
   const recordings = deps.recorder instanceof Recordings ? deps.recorder : expect.fail('there is no console');
   const scraped = async () => ({ contentType: 'text/plain', text: await scrape() });
-  const admin = createAdminApp(deps, scraped, consoleRoutes({ deps, recordings }));
+  const admin = createAdminApp(deps, scraped, consoleRoutes(deps.config.adminHost, recordings));
   const get = async (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     answerOf(await admin.request(path, { method, headers: { host: HERE, ...headers } }));
   const shown = async (since = 0): Promise<Shown> => {

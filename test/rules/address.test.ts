@@ -1,6 +1,6 @@
 import { array, assert, ipV4, ipV6, nat, oneof, property, string } from 'fast-check';
 import { expect, test } from 'vitest';
-import { addresses, schemes } from '../../src/entry/node/server/address.ts';
+import { Proxies } from '../../src/entry/node/server/address.ts';
 
 const PROXIES = ['10.0.0.0/8', '192.0.2.7', '2001:db8:aaaa::/48', 'fd00::1'];
 const PROXY = '10.0.0.1';
@@ -8,7 +8,10 @@ const RUNS = { numRuns: 200, seed: 1 };
 
 /** All that is looked at of a request. `Forwarded` is not. */
 const addressOf = (peer: string | undefined, forwarded?: string, trusted: readonly string[] = PROXIES) =>
-  addresses(trusted)(peer, (name) => ({ 'x-forwarded-for': forwarded, forwarded: 'for=203.0.113.1' })[name]);
+  new Proxies(trusted).addressOf(
+    peer,
+    (name) => ({ 'x-forwarded-for': forwarded, forwarded: 'for=203.0.113.1' })[name],
+  );
 
 test.each([
   ['198.51.100.7', '198.51.100.7'],
@@ -65,7 +68,7 @@ test.each([
 ])(
   'the scheme by %j is %s, of a trusted proxy, and of nobody else',
   (said: Readonly<Record<string, string>>, scheme) => {
-    const schemeOf = (peer: string) => schemes(PROXIES)(peer, (name) => said[name]);
+    const schemeOf = (peer: string) => new Proxies(PROXIES).schemeOf(peer, (name) => said[name]);
     expect([schemeOf(PROXY), schemeOf('198.51.100.7')]).toEqual([scheme, undefined]);
   },
 );

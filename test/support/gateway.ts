@@ -8,10 +8,10 @@ import { createAdminApp, createParts, createRefuser, type Deps } from '../../src
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { consoleRoutes } from '../../src/entry/node/console/index.ts';
-import { nodeDeps, openStore } from '../../src/entry/node/deps.ts';
+import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
 import { settingsIn } from '../../src/entry/node/settings.ts';
-import type { Way } from '../../src/entry/node/way.ts';
+import type { Way } from '../../src/entry/node/transport.ts';
 import type { Table } from '../../src/upstream/table.ts';
 import { accountTables, type OperationId } from './account-api.ts';
 import { testClock, type TestClock } from './clock.ts';
@@ -260,7 +260,7 @@ function partsOf(upstreamUrl: string, { env, clock, way = {}, ...others }: Parts
     random: () => 0,
   };
   const settings = settingsIn(env);
-  const built = nodeDeps(given, openStore(given, 'data' in settings ? settings.data.storeUrl : undefined));
+  const built = nodeDeps({ ...given, storeAddress: 'data' in settings ? settings.data.storeUrl : undefined });
   return { built, deps: { ...built.deps, ...replaced }, lines };
 }
 
@@ -299,7 +299,7 @@ export async function startGateway(upstreamUrl: string, options: ServedOptions =
   const { app, request } = createParts(deps);
   const listener = await serve({ app: around?.(app, request) ?? app, ...shared, limits });
   const unhooked = { ...deps, hooks: undefined };
-  const adminApp = createAdminApp(unhooked, built.scrape, consoleRoutes(built));
+  const adminApp = createAdminApp(unhooked, built.scrape, consoleRoutes(deps.config.adminHost, built.recordings));
   const admin = isWanted ? await serve({ ...shared, refuse: createRefuser(unhooked), app: adminApp }) : undefined;
   return {
     url: listener.url,

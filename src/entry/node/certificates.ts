@@ -11,6 +11,9 @@ export interface Tls {
   readonly trusting?: SecureContext | undefined;
 }
 
+/** What was read, or what is wrong with it. */
+export type Read<T> = { readonly data: T } | { readonly problems: readonly ConfigProblem[] };
+
 const CERTIFICATES = 'a file with certificates, PEM';
 const KEY = 'a file with a private key and no passphrase, PEM';
 
@@ -20,10 +23,7 @@ const codeIn = (error: unknown) => (codeOf(error) === undefined ? '' : ` (${code
 const bad = (variable: string, expected: string) => ({ problems: [{ variable, expected }] });
 
 /** What the files of the upstream, or of the store, hold; or what is wrong with them. */
-export function readTls(
-  side: 'UPSTREAM' | 'STORE',
-  given: Variables,
-): { readonly data: Tls } | { readonly problems: readonly ConfigProblem[] } {
+export function readTls(side: 'UPSTREAM' | 'STORE', given: Variables): Read<Tls> {
   const [ofCa, ofCert, ofKey] = [`${side}_CA_FILE`, `${side}_CERT_FILE`, `${side}_KEY_FILE`] as const;
   const problems: ConfigProblem[] = [];
   /** What `use` makes of a file's text. It throws where it can make nothing of it. */

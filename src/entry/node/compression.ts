@@ -10,21 +10,6 @@ type Whole = string | Bytes;
 /** Smaller ones fit into one packet anyway. */
 const LEAST_BYTES = 1_024;
 
-/** Compresses what clients take as gzip. What is made of a copy is made once, and kept with it: at most so many bytes. */
-export function compressing(maxBytes: number): Compress {
-  const kept = new Kept(maxBytes);
-  return (request, { status, body, copy, isSecret }, headers, isFirst) => {
-    if (!request.route.mayBeCompressed || isSecret) return undefined;
-    const isWorthIt = isText(headers['Content-Type']) && isLarge(body);
-    if (isWorthIt || status === 304)
-      headers['Vary'] = headers['Vary'] === undefined ? 'Accept-Encoding' : `${headers['Vary']}, Accept-Encoding`;
-    if (!isWorthIt || !isFirst || !takesGzip(request.header('accept-encoding'))) return undefined;
-    headers['Content-Encoding'] = 'gzip';
-    if (headers['ETag'] !== undefined) headers['ETag'] = `W/${headers['ETag']}`;
-    return kept.of(body, copy);
-  };
-}
-
 const isText = (type = '') => type === 'application/json' || type === PROBLEM_TYPE || type.startsWith('text/');
 
 /** A character may have several bytes. */
@@ -50,14 +35,14 @@ function takesGzip(header = ''): boolean {
 /** CPU for 2 and 14 kB: 20 and 40 µs. Level 6 takes 20 and 67 for 4 % less; zlib's threads, at any level, 120 and 150 or more. */
 const LEVEL = 3;
 
-/** A copy: zlib's own result keeps all of the 16 KB alive that it was written into. */
-const gzip = (body: Whole): Bytes => new Uint8Array(gzipSync(body, { level: LEVEL }));
-
 /** What the objects of one body that is kept take. */
 const KEPT_BYTES = 400;
 
-/** Bodies that are kept compressed, each for as long as what it was made of. When there are too many, all are forgotten. */
-class Kept {
+/**
+ * Compresses what clients take as gzip. What a copy becomes is made once, and kept for as long as the copy. When there are too
+ * many, all are forgotten.
+ */
+export class Compressed {
   readonly #maxBytes: number;
   #kept = new WeakMap<object, { readonly body: Whole; readonly bytes: Bytes }>();
   #size = 0;
@@ -66,12 +51,23 @@ class Kept {
     this.#maxBytes = maxBytes;
   }
 
-  of(body: Whole, copy: object | undefined): Bytes {
-    const source = copy ?? (typeof body === 'string' ? undefined : body);
-    if (!source) return gzip(body);
-    const before = this.#kept.get(source);
+  compress: Compress = (request, { status, body, copy, isSecret }, headers, isFirst) => {
+    if (!request.route.mayBeCompressed || isSecret) return undefined;
+    const isWorthIt = isText(headers['Content-Type']) && isLarge(body);
+    if (isWorthIt || status === 304)
+      headers['Vary'] = headers['Vary'] === undefined ? 'Accept-Encoding' : `${headers['Vary']}, Accept-Encoding`;
+    if (!isWorthIt || !isFirst || !takesGzip(request.header('accept-encoding'))) return undefined;
+    headers['Content-Encoding'] = 'gzip';
+    if (headers['ETag'] !== undefined) headers['ETag'] = `W/${headers['ETag']}`;
+    return this.#of(body, copy ?? (typeof body === 'string' ? undefined : body));
+  };
+
+  #of(body: Whole, source: object | undefined): Bytes {
+    const before = source && this.#kept.get(source);
     if (before?.body === body) return before.bytes;
-    const bytes = gzip(body);
+    // A copy: zlib's own result keeps all of the 16 KB alive that it was written into.
+    const bytes = new Uint8Array(gzipSync(body, { level: LEVEL }));
+    if (!source) return bytes;
     const isHeld = source === body || ('text' in source && source.text === body);
     const size = KEPT_BYTES + bytes.length + (isHeld ? 0 : body.length);
     if (this.#size + size > this.#maxBytes) [this.#kept, this.#size] = [new WeakMap(), 0];

@@ -11,17 +11,15 @@ import type { StoreAddress } from './redis/address.ts';
 import { RedisShelf } from './redis/backend.ts';
 import { assets } from './assets.ts';
 import { assignment, ORIGIN } from './assignment.ts';
-import { compressing } from './compression.ts';
+import { Compressed } from './compression.ts';
 import { Recordings } from './console/recordings.ts';
 import { nodeDigest, nodeOpener, nodeSeal } from './digest.ts';
 import { notesOfFirst } from './ipc.ts';
 import { promMetrics } from './metrics/index.ts';
 import { sharedStoreMetrics, usageMetrics } from './metrics/store.ts';
-import { addresses, schemes } from './server/address.ts';
-import { peerIn } from './server/guard.ts';
+import { peerIn, Proxies } from './server/address.ts';
 import { Answer } from './server/traffic.ts';
-import { undiciTransport } from './transport.ts';
-import type { Way } from './way.ts';
+import { undiciTransport, type Way } from './transport.ts';
 
 /** What is kept compressed beside the copies, as a part of what they may have. */
 const COMPRESSED = 1 / 4;
@@ -36,45 +34,45 @@ const systemClock: Clock = {
   },
 };
 
-/** What a start gives, and what tests replace. `way`: how the upstream is reached; by default as its URL says. */
+/** What a start gives, and what tests replace. */
 type Given = Partial<Deps> &
-  Pick<Deps, 'config' | 'table' | 'overviews' | 'upstream' | 'logger' | 'readiness'> & { readonly way?: Way };
+  Pick<Deps, 'config' | 'table' | 'overviews' | 'upstream' | 'logger' | 'readiness'> & {
+    /** How the upstream is reached; by default as its URL says. */
+    readonly way?: Way;
+    /** The store that instances share. */
+    readonly storeAddress?: StoreAddress | undefined;
+    readonly droppedLines?: () => number;
+  };
 
 /** The app's dependencies on Node. */
-export function nodeDeps(
-  given: Given,
-  { store, instruments, close: closeStore }: ReturnType<typeof openStore> = openStore(given),
-  droppedLines: () => number = () => 0,
-) {
-  const { config, upstream, clock = systemClock, random = Math.random } = given;
+export function nodeDeps(given: Given) {
+  const { config, upstream, clock = systemClock, random = Math.random, droppedLines = () => 0 } = given;
+  const { store, instruments, opened: storeOpened, close: closeStore } = openStore(given, clock);
   const ending = new AbortController();
-  const addressOf = addresses(config.trustedProxies);
-  const schemeOf = schemes(config.trustedProxies);
+  const proxies = new Proxies(config.trustedProxies);
   /** Work that outlives its request: the process waits for it before it ends. */
   const running = new Set<Promise<unknown>>();
   const idle = async () => {
     while (running.size > 0) await Promise.allSettled(running);
   };
   const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
-  const { scrape, measured, ...metrics } = promMetrics(given.table, [
-    ...usageMetrics(() => store.usage(), droppedLines),
-    ...instruments,
-  ]);
-  const recordings = config.adminPort === 0 || assignment ? undefined : new Recordings(config.slowMs);
+  const recordings = config.adminPort === 0 || assignment ? undefined : new Recordings(config.slowMs, clock);
+  const others = [...usageMetrics(() => store.usage(), droppedLines), ...instruments];
+  const { scrape, measured, ...metrics } = promMetrics(given.table, others, recordings);
   const deps: Deps = {
     ...given,
     transport,
     slots: config.upstreamMaxConnections,
     store,
-    metrics: recordings?.hearing(metrics, () => clock.now()) ?? metrics,
+    metrics,
     recorder: recordings,
     clock,
     random,
     digest: nodeDigest(assignment ? [assignment.secret, ...config.secrets] : config.secrets, upstream.href),
     makeOpener: nodeOpener,
-    addressOf: (env, header) => addressOf(peerIn(env), header),
-    ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
-    compress: compressing(config.cacheMaxBytes * COMPRESSED),
+    addressOf: (env, header) => proxies.addressOf(peerIn(env), header),
+    ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => proxies.schemeOf(peerIn(env), header) }),
+    compress: new Compressed(config.cacheMaxBytes * COMPRESSED).compress,
     leaveRoom: (env) => {
       if ('outgoing' in env && env.outgoing instanceof Answer) env.outgoing.leaveRoom();
     },
@@ -86,24 +84,24 @@ export function nodeDeps(
     },
     docsAssets,
   };
-  const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, endWaits: () => ending.abort(), idle, scrape, measured, recordings, close };
+  const close = () => {
+    closeStore();
+    return closeTransport();
+  };
+  return { deps, endWaits: () => ending.abort(), idle, scrape, measured, recordings, close, storeOpened };
 }
 
 /** Added to the longest time of a request: how long a store that was replaced is not relied upon. */
 const WINDOW_MARGIN_MS = 5_000;
 
-/**
- * The store that instances with the same `STORE_URL` share; without that address, a store of this process alone. `opened`
- * resolves after the first attempt to connect, successful or not.
- */
-export function openStore({ config, table, upstream, logger, clock = systemClock }: Given, address?: StoreAddress) {
+/** A store of this process and its workers alone, or one that instances share. `opened` resolves after the first try to connect. */
+function openStore({ config, table, upstream, logger, storeAddress: address }: Given, clock: Clock) {
   const { secrets, cacheMaxBytes: maxBytes } = config;
   if (!address) {
     const now = () => clock.now();
     const backend = assignment ? notesOfFirst(now) : new MemoryBackend({ now });
     const store = new Store({ backend, clock, maxBytes });
-    return { store, instruments: [], opened: Promise.resolve(), close: async () => undefined };
+    return { store, instruments: [], opened: undefined, close: () => undefined };
   }
   const { onCommand, instruments } = sharedStoreMetrics(
     () => shelf.isThere,
@@ -131,7 +129,7 @@ export function openStore({ config, table, upstream, logger, clock = systemClock
     store,
     instruments,
     opened: shelf.opened,
-    close: async () => {
+    close: () => {
       const count = store.pending;
       if (count > 0) logger.error({ count }, 'stopping before the store has acknowledged how all writes ended');
       shelf.close();

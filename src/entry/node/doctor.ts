@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { styleText } from 'node:util';
-import { type Config, type ConfigProblem, NO_UPSTREAM, type Variables } from '../../config.ts';
+import { type Config, NO_UPSTREAM, type Variables } from '../../config.ts';
 import { GatewayError } from '../../core/errors.ts';
 import { parsedJson } from '../../core/json.ts';
 import { checkedConfig } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
 import type { RawAnswer } from '../../upstream/transport.ts';
+import type { Read } from './certificates.ts';
 import { codeOf } from './files.ts';
 import { connect, fieldIn, reasonOf, troublesOf } from './redis/client.ts';
 import { ID, USED_BY } from './redis/scripts.ts';
@@ -29,14 +30,14 @@ interface Configured {
 }
 
 /** Reads what the start reads. `hasSandbox`: whether an upstream is started where none is configured. */
-function configured(env: Variables, hasSandbox: boolean): Configured | { readonly problems: readonly ConfigProblem[] } {
+function configured(env: Variables, hasSandbox: boolean): Read<Configured> {
   const runtime = runtimeOf(gatherVariables(env));
   const checked = checkedConfig(runtime, tableOf(proxyAccount));
   const settings = settingsIn(runtime.variables);
   if ('problems' in checked) return checked;
   if ('problems' in settings) return settings;
   if (!checked.config.upstreamBaseUrl && !hasSandbox) return { problems: [NO_UPSTREAM] };
-  return { config: checked.config, settings: settings.data, key: runtime.variables['PORTICO_KEY'] };
+  return { data: { config: checked.config, settings: settings.data, key: runtime.variables['PORTICO_KEY'] } };
 }
 
 /** Says whether a gateway would start with this configuration, and connects nowhere. Returns the status to exit with. */
@@ -46,7 +47,9 @@ export async function check(env: Variables, { out, err }: Io, hasSandbox: boolea
     err(linesOf(read.problems));
     return BAD_CONFIG;
   }
-  out(`this configuration would start${read.config.upstreamBaseUrl ? '' : ', with the sandbox as its upstream'}\n`);
+  out(
+    `this configuration would start${read.data.config.upstreamBaseUrl ? '' : ', with the sandbox as its upstream'}\n`,
+  );
   return 0;
 }
 
@@ -64,8 +67,8 @@ export async function doctor(env: Variables, { out }: Io, hasSandbox: boolean): 
     return status;
   }
   tell('configuration', 'good', 'a gateway would start with it');
-  await askUpstream(read, tell);
-  await askStore(read.settings, tell);
+  await askUpstream(read.data, tell);
+  await askStore(read.data.settings, tell);
   return status;
 }
 
@@ -158,9 +161,8 @@ async function askStore({ storeUrl, storeTls }: Settings, tell: Tell): Promise<v
     const { client } = connection;
     try {
       tell('store', ...(await distance(FAR_STORE_MS, () => client.call('TIME'))));
-      const info = await client.info().catch(() => undefined);
-      const findings = info === undefined ? [] : ofSettings(info, await troublesOf(connection));
-      for (const finding of findings) tell('store', ...finding);
+      const info = await client.info().catch(() => '');
+      for (const finding of info ? ofSettings(info, await troublesOf(connection)) : []) tell('store', ...finding);
       const refused = new Set((await client.eval(TRY, 0, ...NEEDED.split(','))) as string[]);
       if (refused.size === 0) tell('store', 'good', 'its user may do what is needed');
       else tell('store', 'bad', `its user may not ${[...refused].join(', ')}`, STORE_ADVICE['NOPERM']);

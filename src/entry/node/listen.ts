@@ -12,7 +12,6 @@ import { serve as listen, type Served, type ServeOptions, type Serving } from '.
 import { onSignal } from './signals.ts';
 import { exitBadly, orExit } from './variables.ts';
 
-const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
 const CUT_OFF = 'requests were cut off, since SHUTDOWN_GRACE_MS was over';
 const NEVER_THAT_LONG = 'UPSTREAM_TIMEOUT_MS is more than REQUEST_TIMEOUT_MS, so an upstream call never gets that long';
 const ONE_GATEWAY = '1, since this process serves several gateways';
@@ -32,7 +31,6 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   if (isServing && hasWorkers) exitBadly([{ variable: 'WORKERS', expected: ONE_GATEWAY }]); // all would take one port
   isServing = true;
   if (!assignment) {
-    if (deps.config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
     if (deps.config.upstreamTimeoutMs > deps.config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
     if (settings.workers > 1) return (await import('./workers.ts')).startWorkers(opened, atEnd);
   }
@@ -40,7 +38,9 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   state.isReady = () => isReady;
   await Promise.all([opened.storeOpened, opened.tracesOpened()]);
   // First: a start that fails has served nobody.
-  const admin = assignment ? undefined : await listenForOperators(opened, opened.scrape, consoleRoutes(opened));
+  const admin = assignment
+    ? undefined
+    : await listenForOperators(opened, opened.scrape, consoleRoutes(deps.config.adminHost, opened.recordings));
   const main = await listenForClients(app, opened);
   isReady = true;
   onSignal((signal) => {

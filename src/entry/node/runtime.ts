@@ -1,7 +1,7 @@
 import { NO_UPSTREAM, type Variables } from '../../config.ts';
 import type { Gateway, Given, Runtime } from '../../portico.ts';
 import type { Trial } from './assignment.ts';
-import { nodeDeps, openStore } from './deps.ts';
+import { nodeDeps } from './deps.ts';
 import { pinoLogger } from './logger.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { openTraces } from './tracing/index.ts';
@@ -57,9 +57,10 @@ function open(given: Given, settings: Settings, trial: Trial | undefined, refuse
     trialAccounts: trial?.accounts,
     tracing: traces.tracing,
     way: { tls: upstreamTls, ...(upstreamBaseUrl && proxyTo(upstream, settings)) },
+    storeAddress: storeUrl && { ...storeUrl, secured: storeTls },
+    droppedLines: logger.dropped,
   };
-  const store = openStore(tools, storeUrl && { ...storeUrl, secured: storeTls });
-  const made = nodeDeps(tools, store, logger.dropped);
+  const made = nodeDeps(tools);
   const close = async () => void (await Promise.all([made.close(), traces.close()]));
   return {
     ...made,
@@ -75,7 +76,6 @@ function open(given: Given, settings: Settings, trial: Trial | undefined, refuse
     settings,
     trial,
     state,
-    storeOpened: store.opened,
     tracesOpened: async () => traces.opened(),
   };
 }

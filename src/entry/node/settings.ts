@@ -2,7 +2,6 @@ import { availableParallelism } from 'node:os';
 import * as z from 'zod/mini';
 import {
   A_SECRET,
-  type ConfigProblem,
   integerVariable,
   namesIn,
   plainText,
@@ -13,7 +12,7 @@ import {
   type Variables,
 } from '../../config.ts';
 import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
-import { readTls, type Tls } from './certificates.ts';
+import { type Read, readTls, type Tls } from './certificates.ts';
 
 /** `SO_REUSEPORT` lets several processes listen on a port, but spreads the connections over them on some systems only. */
 const mostWorkers = process.platform === 'darwin' || process.platform === 'win32' ? 1 : 64;
@@ -74,11 +73,11 @@ export interface Settings extends z.output<typeof variables> {
 export const SETTINGS: readonly string[] = namesIn(variables);
 
 /** Durations in milliseconds, as named in `contract.md` section 1. */
-export function settingsIn(
-  record: Variables,
-): { readonly data: Settings } | { readonly problems: readonly ConfigProblem[] } {
+export function settingsIn(record: Variables): Read<Settings> {
   const given = textsIn(record);
-  const read = readVariables(variables, { ...given, ...proxiesIn(given) });
+  // The names of proxies may be written small, as everywhere, and those then count.
+  const proxies = PROXIES.map((name) => [name, given[name.toLowerCase()] ?? given[name]] as const);
+  const read = readVariables(variables, { ...given, ...Object.fromEntries<unknown>(proxies) });
   const [upstream, store] = [readTls('UPSTREAM', given), readTls('STORE', given)];
   const lacksSecrets = given['STORE_URL'] !== undefined && given['SECRETS'] === undefined;
   const problems = [
@@ -95,9 +94,5 @@ export const proxyTo = ({ protocol }: URL, { httpsProxy, httpProxy, noProxy }: S
   proxy: protocol === 'https:' ? httpsProxy : httpProxy,
   noProxy,
 });
-
-/** The names of proxies may be written small, as everywhere, and those then count. */
-const proxiesIn = (given: Variables): Variables =>
-  Object.fromEntries(PROXIES.map((name) => [name, given[name.toLowerCase()] ?? given[name]]));
 
 const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];

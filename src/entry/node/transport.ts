@@ -1,4 +1,6 @@
-import { type Dispatcher, interceptors } from 'undici';
+import { context, createContextKey, ROOT_CONTEXT } from '@opentelemetry/api';
+import { type buildConnector, type Dispatcher, EnvHttpProxyAgent, interceptors, Pool } from 'undici';
+import type { Config } from '../../config.ts';
 import { GatewayError, type Reason } from '../../core/errors.ts';
 import {
   type Body,
@@ -9,22 +11,65 @@ import {
   type Transport,
   type UpstreamRequest,
 } from '../../upstream/transport.ts';
-import { unseen } from './tracing/unseen.ts';
-import { type Bounds, dispatcherTo, type Way } from './way.ts';
+import type { Tls } from './certificates.ts';
+
+/** How the upstream is reached. */
+export interface Way {
+  readonly tls?: Tls;
+  /** The proxy for the upstream's scheme, if there is one. */
+  readonly proxy?: URL | undefined;
+  /** Hosts, each with all below it, that are reached without. */
+  readonly noProxy?: string;
+}
+
+/**
+ * A host's instrumentations are not to see calls of the upstream: they would tell of an attempt once more, and send a second
+ * `traceparent`. OpenTelemetry's SDK and propagators know this key by its name.
+ */
+const UNSEEN = ROOT_CONTEXT.setValue(createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING'), true);
 
 /** Undici's dispatcher with a handler that collects the answer; the global `fetch` costs five times as much. */
-export function undiciTransport(upstream: URL, config: Bounds, way: Way = {}) {
+export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
-  const dispatcher = dispatcherTo(upstream, config, way);
+  const dispatcher = dispatcherTo(origin, config, way);
+  const dispatch = dispatcher.dispatch.bind(dispatcher);
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
     const sent = { origin, method, path: prefix + path, headers, body };
-    unseen(() => dispatcher.dispatch(sent, collector));
+    context.with(UNSEEN, dispatch, undefined, sent, collector);
     return collector;
   };
   return { transport, close: () => dispatcher.destroy() };
+}
+
+/** Undici's pool, or its agent where there is a proxy. */
+function dispatcherTo(origin: string, config: Config, { tls = {}, proxy, noProxy = '' }: Way): Dispatcher {
+  const { upstreamMaxConnections: connections, upstreamTimeoutMs: timeoutMs } = config;
+  const options = {
+    connections,
+    pipelining: 1,
+    allowH2: false,
+    // The attempt's signal spans the whole exchange; undici's own timers restart with each byte.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connectTimeout: timeoutMs,
+  };
+  const secured = tls.secureContext && { connect: { secureContext: tls.secureContext } };
+  if (!proxy) return new Pool(origin, { ...options, ...secured });
+  return new EnvHttpProxyAgent({
+    ...options,
+    ...secured,
+    httpProxy: proxy.href,
+    httpsProxy: '', // then it is the other one
+    noProxy,
+    requestTls: { ...secured?.connect, allowH2: false } as buildConnector.BuildOptions,
+    proxyTls: { ...(tls.trusting && { secureContext: tls.trusting }), allowH2: false } as buildConnector.BuildOptions,
+    // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
+    clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
+    factory: (to, own: Pool.Options) => new Pool(to, { ...own, ...options }),
+  });
 }
 
 // Undici would say on standard error that this is experimental, which nobody who runs the gateway can do anything about.
@@ -49,6 +94,7 @@ function decoderFor(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHan
 class Collector implements Dispatcher.DispatchHandler, Exchange {
   readonly #request: UpstreamRequest;
   readonly #settled = Promise.withResolvers<RawAnswer>();
+  readonly answer = this.#settled.promise;
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   /** Only of a coded answer: every other one would pay for it too. What comes from it comes with its own controller. */
@@ -61,10 +107,6 @@ class Collector implements Dispatcher.DispatchHandler, Exchange {
 
   constructor(request: UpstreamRequest) {
     this.#request = request;
-  }
-
-  get answer(): Promise<RawAnswer> {
-    return this.#settled.promise;
   }
 
   /** Called when the request is about to be written; before that nothing was sent. And by a decoder, with its own. */
@@ -140,7 +182,9 @@ class Collector implements Dispatcher.DispatchHandler, Exchange {
       return noAnswer(TIMED_OUT.test(code) ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
     const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
     if (isHttp) return noAnswer('broken', reasonOf(code), error);
-    return noAnswer('malformed', isAlert(error) ? 'tls' : 'bad_body', error);
+    // In the place of HTTP an alert of TLS (RFC 8446, section 6) came: the upstream wants TLS at a port where we do not.
+    const isAlert = 'data' in error && String(error.data).startsWith('\x15\x03');
+    return noAnswer('malformed', isAlert ? 'tls' : 'bad_body', error);
   }
 }
 
@@ -170,11 +214,6 @@ const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
 ];
 
 const reasonOf = (code: string): Reason => CODES_OF.find(([form]) => form.test(code))?.[1] ?? 'reset';
-
-/** Whether what came in the place of HTTP is an alert of TLS (RFC 8446, section 6): it wants TLS at a port that we do not. */
-function isAlert(error: Error & { data?: unknown }): boolean {
-  return typeof error.data === 'string' && error.data.startsWith('\x15\x03');
-}
 
 /** How a code, name or message of undici's begins where what came is not HTTP. */
 const NOT_HTTP =

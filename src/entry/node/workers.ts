@@ -8,7 +8,7 @@ import { pageAt, type Route } from '../../routes/route.ts';
 import { type Assignment, VARIABLE, ZERO } from './assignment.ts';
 import { filesRead } from './files.ts';
 import { type FromWorker, ignored, NotesOfWorkers, type ToWorker } from './ipc.ts';
-import { type Measured, measuredOfProcess, sumOf } from './metrics/index.ts';
+import { type Measured, measuredOfProcess, pageOf, sumOf } from './metrics/index.ts';
 import { listenForOperators } from './listen.ts';
 import type { OpenedOnNode } from './runtime.ts';
 import { type Served, urlAt } from './server/serve.ts';
@@ -168,9 +168,9 @@ class Workers {
   async scrape() {
     this.#scraping ??= Promise.all([...this.#running].map(measure)).finally(() => (this.#scraping = undefined));
     await this.#scraping;
-    if (this.#ended.length > 1) this.#ended = [await sumOf(this.#ended).json()];
+    if (this.#ended.length > 1) this.#ended = [await sumOf(this.#ended).getMetricsAsJSON()];
     const all = [...[...this.#running].map(({ measured }) => measured), ...this.#ended, await measuredOfProcess()];
-    return sumOf(all).page();
+    return pageOf(sumOf(all));
   }
 
   /** Resolves when all have finished what they had. */

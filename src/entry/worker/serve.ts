@@ -4,7 +4,7 @@ import { noteMsOf } from '../../upstream/read.ts';
 import { type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
 import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
-import type { Given, Runtime } from '../../portico.ts';
+import type { Runtime } from '../../portico.ts';
 import { Store } from '../../store/store.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import { SealedNotes } from '../../store/sealed.ts';
@@ -50,59 +50,47 @@ export function worker(make: MakeApp, makeSandbox?: MakeSandbox) {
 
 /** `isKept`: whether all requests of the isolate may use what is made with it; else the next one tries again to reach the store. */
 async function runtimeOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
-  const { SECRETS: secrets = '', ACCOUNTS: accounts } = env;
-  const own = secrets === '' && accounts ? await secretsOf(accounts, clock) : [];
-  const isKept = secrets !== '' || !accounts || own.length > 0;
+  const { SECRETS: told = '', ACCOUNTS: accounts } = env;
+  const own = told === '' && accounts ? await secretsOf(accounts, clock) : [];
+  const isKept = told !== '' || !accounts || own.length > 0;
   const sandbox = env.SANDBOX === 'true' ? makeSandbox?.() : undefined;
-  const opening = { env, secrets: own, isKept, sandbox };
-  const runtime: Runtime = { variables: env, open: (given) => open(given, opening), refuse };
-  return { isKept, runtime };
-}
-
-interface Opening {
-  readonly env: WorkerEnv;
-  /** Those that the objects keep, where there are none of the operator's. */
-  readonly secrets: readonly string[];
-  readonly isKept: boolean;
-  readonly sandbox: ReturnType<MakeSandbox> | undefined;
-}
-
-function open({ config, table, overviews, hooks }: Given, { env, secrets: own, isKept, sandbox }: Opening) {
-  const upstream = config.upstreamBaseUrl ?? (sandbox && new URL('http://sandbox.invalid'));
-  if (!upstream) return refuse([NO_UPSTREAM]);
-  const outside = config.upstreamBaseUrl ? undefined : sandbox;
-  const known = config.secrets.length > 0 ? config.secrets : own;
-  // Without a secret no account can be named: requests that need the store are refused, others are served.
-  const secrets = isKept ? known : [crypto.randomUUID() + crypto.randomUUID()];
-  const digest = webDigest(secrets, upstream.href);
-  const backend = env.ACCOUNTS
-    ? new SealedNotes(new ObjectShelf(isKept ? env.ACCOUNTS : undefined, clock), {
-        seal: webSeal(secrets),
-        nameOf: (text) => digest.account(text),
-        noteMs: noteMsOf(config, table),
-      })
-    : new MemoryBackend({ now: () => clock.now() });
-  const deps: Deps = {
-    config,
-    table,
-    overviews,
-    hooks,
-    upstream,
-    transport: fetchTransport(upstream, outside?.fetch ?? ((request) => fetch(request))),
-    slots: undefined,
-    store: new Store({ backend, clock, maxBytes: config.cacheMaxBytes }),
-    clock,
-    random: Math.random,
-    digest,
-    logger: consoleLogger(config.logLevel),
-    metrics: noMetrics,
-    readiness: { isReady: () => true },
-    docsAssets: assetsOf(env.ASSETS),
-    trialAccounts: outside?.accounts,
-    // The platform sets this header, whatever a client sends.
-    addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
+  const open: Runtime['open'] = (given) => {
+    const { config, table } = given;
+    const upstream = config.upstreamBaseUrl ?? (sandbox && new URL('http://sandbox.invalid'));
+    if (!upstream) return refuse([NO_UPSTREAM]);
+    const outside = config.upstreamBaseUrl ? undefined : sandbox;
+    const known = config.secrets.length > 0 ? config.secrets : own;
+    // Without a secret no account can be named: requests that need the store are refused, others are served.
+    const secrets = isKept ? known : [crypto.randomUUID() + crypto.randomUUID()];
+    const digest = webDigest(secrets, upstream.href);
+    const backend = accounts
+      ? new SealedNotes(new ObjectShelf(isKept ? accounts : undefined, clock), {
+          seal: webSeal(secrets),
+          nameOf: (text) => digest.account(text),
+          noteMs: noteMsOf(config, table),
+        })
+      : new MemoryBackend({ now: () => clock.now() });
+    const deps: Deps = {
+      ...given,
+      upstream,
+      transport: fetchTransport(upstream, outside?.fetch ?? ((request) => fetch(request))),
+      slots: undefined,
+      store: new Store({ backend, clock, maxBytes: config.cacheMaxBytes }),
+      clock,
+      random: Math.random,
+      digest,
+      logger: consoleLogger(config.logLevel),
+      metrics: noMetrics,
+      readiness: { isReady: () => true },
+      docsAssets: assetsOf(env.ASSETS),
+      trialAccounts: outside?.accounts,
+      // The platform sets this header, whatever a client sends.
+      addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
+    };
+    return { deps, drain: async () => undefined };
   };
-  return { deps, drain: async () => undefined };
+  const runtime: Runtime = { variables: env, open, refuse };
+  return { isKept, runtime };
 }
 
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */

@@ -40,28 +40,26 @@ async function bodyOf(response: Response, { maxBodyBytes }: UpstreamRequest, sig
   const left = () => leave(signal.reason);
   if (signal.aborted) left();
   else signal.addEventListener('abort', left);
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let text = '';
+  let size = 0;
   try {
-    const text = await decode(reader, maxBodyBytes);
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      size += part.value.length;
+      if (size > maxBodyBytes) {
+        leave(new Error('too large'));
+        return { flaw: 'too_large' };
+      }
+      text += decoder.decode(part.value, { stream: true });
+    }
+    text += decoder.decode();
     return signal.aborted ? { flaw: 'cut_short' } : { text }; // what is cancelled ends as if it were whole
   } catch (error) {
     leave(error);
-    if (error instanceof RangeError) return { flaw: 'too_large' };
     // The decoder throws a TypeError for what is not UTF-8; the platform any error for a stream that broke.
     return { flaw: error instanceof TypeError ? 'charset' : 'cut_short' };
   } finally {
     signal.removeEventListener('abort', left);
     if (response.status < 400) signal.throwIfAborted();
   }
-}
-
-async function decode(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  let text = '';
-  let size = 0;
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    size += part.value.length;
-    if (size > maxBytes) throw new RangeError('too large');
-    text += decoder.decode(part.value, { stream: true });
-  }
-  return text + decoder.decode();
 }

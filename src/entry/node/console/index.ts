@@ -4,15 +4,14 @@ import { type Answer, jsonAnswer } from '../../../http/reply.ts';
 import type { ClientRequest } from '../../../core/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
-import type { nodeDeps } from '../deps.ts';
+import type { Recordings } from './recordings.ts';
 
 /** The console: a page for operators, and what it shows. */
-export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeDeps>, 'deps' | 'recordings'>): Route[] {
-  const { clock, config } = deps;
+export function consoleRoutes(adminHost: string, recordings: Recordings | undefined): Route[] {
   /** Neither logged nor counted. */
   const shown = (path: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({
     ...pageAt(path, async (request) => {
-      checkHost(request.header('host') ?? '', config.adminHost);
+      checkHost(request.header('host') ?? '', adminHost);
       const isOpened = path === PAGE && request.header('sec-fetch-mode') === 'navigate';
       if (/^(cross|same)-site$/.test(request.header('sec-fetch-site') ?? '') && !isOpened)
         throw GatewayError.of('forbidden', { detail: 'Another site may not read the console.' });
@@ -30,7 +29,7 @@ export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeD
     file('/console/console.js', 'console.js', { 'Content-Type': 'text/javascript; charset=utf-8' }),
     shown('/console/data', async ({ query }) => {
       const since = Number(new URLSearchParams(query).get('since'));
-      return jsonAnswer(recordings?.shown(since, clock.now()));
+      return jsonAnswer(recordings?.shown(since));
     }),
   ];
 }

@@ -1,6 +1,6 @@
-import type { Metrics } from '../../../core/metrics.ts';
 import type { OpenCircuit, Recorder, UnknownOutcome } from '../../../core/recorder.ts';
 import type { ClientRequest } from '../../../core/request.ts';
+import type { Clock } from '../../../core/runtime.ts';
 import { legsOf, waitsIn } from '../../../core/timeline.ts';
 import { VERSION } from '../../../core/version.ts';
 import { Steps } from './steps.ts';
@@ -17,6 +17,7 @@ const SPAN_MS = 600_000;
 /** What the console shows of this process. A request costs some counters, and a copy of its phases if it has waited. */
 export class Recordings implements Recorder {
   readonly #slowMs: number;
+  readonly #clock: Clock;
   readonly #startedAt = Date.now();
   readonly #steps = new Steps();
   /** Those that were slow or failed, and others that have waited for more than the cache. */
@@ -30,7 +31,8 @@ export class Recordings implements Recorder {
   #span = 0;
   #circuit: () => OpenCircuit | undefined = () => undefined;
 
-  constructor(slowMs: number) {
+  constructor(slowMs: number, clock: Clock) {
+    this.#clock = clock;
     this.#slowMs = slowMs;
   }
 
@@ -40,7 +42,7 @@ export class Recordings implements Recorder {
     const isFailed = status >= 500 || reason !== undefined || failed !== undefined;
     this.#steps.count(`${Math.trunc(status / 100)}xx`, endedAt);
     this.#steps.took(ms, endedAt);
-    if (account !== undefined) this.#count(account, isFailed, endedAt);
+    if (account !== undefined) this.#countAccount(account, isFailed, endedAt);
     const isBad = isFailed || ms >= this.#slowMs;
     // What an open circuit refuses would take the place of what has opened it.
     const isRefused = isBad && this.#circuit() && !phases?.some(({ phase }) => phase === 'attempt');
@@ -56,24 +58,22 @@ export class Recordings implements Recorder {
     this.#circuit = read;
   }
 
-  /** The same metrics; how reads and calls ended is counted here too. */
-  hearing(metrics: Metrics, now: () => number): Metrics {
-    const readDone: Metrics['readDone'] = (outcome) => {
-      metrics.readDone(outcome);
-      this.#steps.count(outcome === 'collapsed' ? 'miss' : outcome, now());
-    };
-    const callDone: Metrics['callDone'] = (labels, ms) => {
-      metrics.callDone(labels, ms);
-      if (labels.reason) this.#steps.count(labels.reason, now());
-    };
-    return { ...metrics, readDone, callDone };
+  /** How a read ended, or why a call failed. */
+  count(what: string): void {
+    this.#steps.count(what, this.#clock.now());
   }
 
   /** `since`: the number of the last request that is known already. Instants in milliseconds since 1970. */
-  shown(since: number, now: number) {
+  shown(since: number) {
+    const now = this.#clock.now();
     this.#turn(now);
     const accounts = [...this.#accounts.values()];
-    const requests = [...this.#bad, ...this.#good].filter(({ number }) => number > since);
+    const requests = [...this.#bad, ...this.#good]
+      .filter(({ number }) => number > since)
+      .map((kept) => {
+        const legs = legsOf(kept.phases, { name: kept.operation, startedAt: 0, endedAt: kept.ms });
+        return { ...kept, legs: legs.map(({ name, ms, phases }) => ({ name, ms, sums: Object.fromEntries(phases) })) };
+      });
     return {
       at: Math.round(now),
       version: VERSION,
@@ -81,14 +81,14 @@ export class Recordings implements Recorder {
       slowMs: this.#slowMs,
       circuit: this.#circuit() ?? null,
       plots: this.#steps.plots(now),
-      requests: requests.toSorted((a, b) => a.number - b.number).map((kept) => ({ ...kept, legs: legTimes(kept) })),
+      requests: requests.toSorted((a, b) => a.number - b.number),
       accounts: accounts.toSorted((a, b) => b.requests - a.requests).slice(0, SHOWN_ACCOUNTS),
       accountsSince: this.#span * SPAN_MS,
       unknown: this.#unknown,
     };
   }
 
-  #count(account: string, isFailed: boolean, now: number): void {
+  #countAccount(account: string, isFailed: boolean, now: number): void {
     this.#turn(now);
     const count = this.#accounts.get(account) ?? { account, requests: 0, failed: 0 };
     if (count.requests === 0 && this.#accounts.size < MOST_ACCOUNTS) this.#accounts.set(account, count);
@@ -132,10 +132,5 @@ function keep(request: ClientRequest, known: { number: number; status: number; m
 }
 
 type Kept = ReturnType<typeof keep>;
-
-function legTimes({ phases, operation, ms }: Kept) {
-  const legs = legsOf(phases, { name: operation, startedAt: 0, endedAt: ms });
-  return legs.map((leg) => ({ name: leg.name, ms: leg.ms, sums: Object.fromEntries(leg.phases) }));
-}
 
 const tenths = (ms: number) => Math.round(ms * 10) / 10;

@@ -1,4 +1,5 @@
 import {
+  type Aggregator,
   AggregatorRegistry,
   collectDefaultMetrics,
   Counter,
@@ -24,7 +25,7 @@ import { VERSION } from '../../../core/version.ts';
 import { OF_UPSTREAM } from '../../../http/problem.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
-import { counter, gauge, registers } from './series.ts';
+import type { Recordings } from '../console/recordings.ts';
 
 /** One registry for all gateways in the process: each further one would start a timer and an observer that never end. */
 const ofProcess = new Registry();
@@ -47,23 +48,19 @@ export type Measured = readonly MetricObjectWithValues<MetricValue<string>>[];
 export const measuredOfProcess = (): Promise<Measured> => ofProcess.getMetricsAsJSON();
 
 /** Metrics of several processes, added up. */
-export function sumOf(all: readonly Measured[]) {
-  const registry = AggregatorRegistry.aggregate(all.map((one) => [...one]));
-  return {
-    json: (): Promise<Measured> => registry.getMetricsAsJSON(),
-    page: () => pageOf(registry),
-  };
-}
+export const sumOf = (all: readonly Measured[]): Registry<RegistryContentType> =>
+  AggregatorRegistry.aggregate(all.map((one) => [...one]));
 
-const pageOf = async (registry: Registry<RegistryContentType>) => ({
+export const pageOf = async (registry: Registry<RegistryContentType>) => ({
   contentType: registry.contentType,
   text: await registry.metrics(),
 });
 
-/** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
+/** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. The console shows some. */
 export function promMetrics(
   table: Table,
   others: readonly Metric[],
+  recordings?: Recordings,
 ): Metrics & { readonly scrape: Scrape; readonly measured: () => Promise<Measured> } {
   const registry = Registry.merge([ofProcess]);
   const own = instruments(table);
@@ -80,13 +77,17 @@ export function promMetrics(
     callDone({ operation, outcome, reason }, ms) {
       own.calls.inc({ operation, outcome, reason });
       if (outcome !== 'abandoned') own.seconds.observe({ operation }, ms / 1000);
+      if (reason) recordings?.count(reason);
     },
     phaseDone: (phase, ms) => own.phases.observe({ phase }, ms / 1000),
     problem: (code) => own.problems.inc({ code }),
     drifted: (operation) => own.drift.inc({ operation }),
     retried: (operation) => own.retries.inc({ operation }),
     circuitIs: (state) => own.circuit.set(state === 'open' ? 1 : 0),
-    readDone: (outcome) => own.reads.inc({ outcome }),
+    readDone(outcome) {
+      own.reads.inc({ outcome });
+      recordings?.count(outcome === 'collapsed' ? 'miss' : outcome);
+    },
     idempotency: (outcome) => own.writes.inc({ outcome }),
     refused: (by) => own.refusals.inc({ by }),
     watch: (which, read) => void (underWay[which] = read),
@@ -95,26 +96,55 @@ export function promMetrics(
   };
 }
 
+/** None: each gateway registers its metrics with a registry of its own. */
+export const registers: Registry[] = [];
+
+/** Read when metrics are scraped. `aggregator` says what becomes of those of several processes. */
+export const gauge = (name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): Metric =>
+  new Gauge({
+    name,
+    help,
+    aggregator,
+    registers,
+    collect() {
+      this.set(read());
+    },
+  });
+
+/** Series of all values that labels may have are there from the start, since one that begins with 1 has no rate. */
+export function counter(name: string, help: string, ...values: readonly Readonly<Record<string, readonly string[]>>[]) {
+  const metric = new Counter<string>({ name, help, labelNames: Object.keys(values[0] ?? {}), registers });
+  for (const each of values) {
+    let series: Record<string, string>[] = [{}];
+    for (const [label, all] of Object.entries(each))
+      series = series.flatMap((labels) => all.map((value) => ({ ...labels, [label]: value })));
+    for (const labels of series) metric.inc(labels, 0);
+  }
+  return metric;
+}
+
+export const histogram = (name: string, help: string, labelNames: string[], buckets: number[]) =>
+  new Histogram<string>({ name, help, labelNames, buckets, registers });
+
+const OPEN = '1 while the circuit to the upstream is open.';
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 function instruments({ operations }: Table) {
   const operation = operations.map(({ id }) => id);
   const ofReads = operations.filter(({ method }) => method === 'GET').map(({ id }) => id);
   const made = {
-    requests: new Histogram<string>({
-      name: 'portico_request_duration_seconds',
-      help: 'From the head of a request to the end of its answer.',
-      labelNames: ['operation', 'status', 'cache'],
-      buckets: BUCKETS,
-      registers,
-    }),
-    seconds: new Histogram<string>({
-      name: 'portico_upstream_call_duration_seconds',
-      help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
-      labelNames: ['operation'],
-      buckets: BUCKETS.slice(3),
-      registers,
-    }),
+    requests: histogram(
+      'portico_request_duration_seconds',
+      'From the head of a request to the end of its answer.',
+      ['operation', 'status', 'cache'],
+      BUCKETS,
+    ),
+    seconds: histogram(
+      'portico_upstream_call_duration_seconds',
+      'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
+      ['operation'],
+      BUCKETS.slice(3),
+    ),
     calls: counter(
       'portico_upstream_calls_total',
       'Attempts at calls of the upstream, by what became of them, and why they failed.',
@@ -124,13 +154,12 @@ function instruments({ operations }: Table) {
     problems: counter('portico_problems_total', 'Problems that clients got, also in overviews and batches.', {
       code: [...ERROR_CODES, OF_UPSTREAM],
     }),
-    phases: new Histogram<string>({
-      name: 'portico_phase_seconds',
-      help: 'What the time of requests went to. Answers from the cache have no phases.',
-      labelNames: ['phase'],
-      buckets: BUCKETS,
-      registers,
-    }),
+    phases: histogram(
+      'portico_phase_seconds',
+      'What the time of requests went to. Answers from the cache have no phases.',
+      ['phase'],
+      BUCKETS,
+    ),
     drift: counter('portico_drift_total', 'Fields of answers that did not fit their schemas.', { operation }),
     retries: counter('portico_upstream_retries_total', 'Calls that were made once more.', { operation: ofReads }),
     reads: counter('portico_cache_reads_total', 'Reads, by how the cache came to an answer.', {
@@ -144,12 +173,7 @@ function instruments({ operations }: Table) {
       'Requests and calls that the gateway itself turned away, by the reason.',
       { by: REFUSALS },
     ),
-    circuit: new Gauge({
-      name: 'portico_circuit_open',
-      help: '1 while the circuit to the upstream is open.',
-      aggregator: 'max',
-      registers,
-    }),
+    circuit: new Gauge({ name: 'portico_circuit_open', help: OPEN, aggregator: 'max', registers }),
   };
   for (const phase of PHASES) made.phases.zero({ phase });
   return made;

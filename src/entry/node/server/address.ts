@@ -1,3 +1,4 @@
+import { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 import { clientAt } from '../../../core/address.ts';
 
@@ -10,48 +11,52 @@ const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::[\w.-]+)?|(?<ipv4>[\d.]+):[\w.-]+)
 /** Reads a header of the request, by its name in small letters. */
 type Header = (name: string) => string | undefined;
 
-/**
- * Tells clients apart by their address. `X-Forwarded-For` is read from its end, up to the first address that is not `trusted`,
- * which are CIDRs and addresses.
- */
-export function addresses(trusted: readonly string[]): (peer: string | undefined, header: Header) => string {
-  if (trusted.length === 0) return (peer = '') => clientOf(canonical(peer));
-  const isTrusted = trustIn(trusted);
-  return (peer = '', header) => {
+/** Proxies whose word counts: their CIDRs and addresses. */
+export class Proxies {
+  readonly #trusted = new BlockList();
+  readonly #areThere: boolean;
+
+  constructor(ranges: readonly string[]) {
+    this.#areThere = ranges.length > 0;
+    for (const range of ranges) {
+      const [address = '', bits] = range.split('/');
+      if (bits === undefined) this.#trusted.addAddress(address, familyOf(address));
+      else this.#trusted.addSubnet(address, Number(bits), familyOf(address));
+    }
+  }
+
+  /** Tells clients apart. `X-Forwarded-For` is read from its end, up to the first address that is not trusted. */
+  addressOf(peer: string | undefined, header: Header): string {
     let address = canonical(peer);
-    if (address === undefined || !isTrusted(address)) return clientOf(address);
+    if (address === undefined) return UNKNOWN;
+    if (!this.#trust(address)) return clientAt(address);
     const hops = header('x-forwarded-for')?.split(',') ?? [];
-    while (isTrusted(address)) {
+    while (this.#trust(address)) {
       const hop = canonical(withoutPort(hops.pop() ?? ''));
       if (hop === undefined) break;
       address = hop;
     }
-    return clientOf(address);
-  };
-}
+    return clientAt(address);
+  }
 
-/** The scheme by which a client has come to a trusted proxy, as that one says; undefined where nobody trusted says it. */
-export function schemes(trusted: readonly string[]): (peer: string | undefined, header: Header) => string | undefined {
-  const isTrusted = trustIn(trusted);
-  return (peer = '', header) => {
-    const own = canonical(peer);
-    if (own === undefined || !isTrusted(own)) return undefined;
+  /** The scheme by which a client has come to a trusted proxy, as that one says; undefined where nobody trusted says it. */
+  schemeOf(peer: string | undefined, header: Header): string | undefined {
+    const address = canonical(peer);
+    if (address === undefined || !this.#trust(address)) return undefined;
     const scheme = header('x-forwarded-proto')?.split(',').at(-1)?.trim().toLowerCase();
     return scheme === 'http' || scheme === 'https' ? scheme : undefined;
-  };
-}
-
-function trustIn(ranges: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const [address = '', bits] = range.split('/');
-    if (bits === undefined) list.addAddress(address, familyOf(address));
-    else list.addSubnet(address, Number(bits), familyOf(address));
   }
-  return (address) => list.check(address, familyOf(address));
+
+  #trust(address: string): boolean {
+    return this.#areThere && this.#trusted.check(address, familyOf(address));
+  }
 }
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+/** The address at the other end of the connection, from what @hono/node-server passes with a request. */
+export const peerIn = (env: object): string | undefined =>
+  'incoming' in env && env.incoming instanceof IncomingMessage ? env.incoming.socket.remoteAddress : undefined;
 
 /** Some proxies add the port, and some write another word instead of it. */
 function withoutPort(hop: string): string {
@@ -60,12 +65,10 @@ function withoutPort(hop: string): string {
 }
 
 /** Undefined if the text is no address. An IPv4-mapped IPv6 address becomes the IPv4 address. */
-function canonical(text: string): string | undefined {
+function canonical(text = ''): string | undefined {
   const kind = isIP(text);
   if (kind !== 6) return kind === 4 ? text : undefined;
   const [address = ''] = text.split('%', 1); // a zone says which interface, not who
   const { address: shortest } = new SocketAddress({ address, family: 'ipv6' });
   return shortest.startsWith(MAPPED_IPV4) && shortest.includes('.') ? shortest.slice(MAPPED_IPV4.length) : shortest;
 }
-
-const clientOf = (address: string | undefined) => (address === undefined ? UNKNOWN : clientAt(address));

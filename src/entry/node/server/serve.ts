@@ -8,7 +8,7 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
 import type { refuser } from '../../../http/reply.ts';
 import type { Env } from '../../../http/request.ts';
-import { isMisframed, refusalOf, urlOfRefused } from './guard.ts';
+import { MAX_HEADERS, refusalOf } from './guard.ts';
 import { Answer, type Connection, Traffic } from './traffic.ts';
 
 export interface ServeOptions {
@@ -111,14 +111,15 @@ function guarded({ app, refuse, waitUntil, onOverload }: ServeOptions) {
   const execution = { waitUntil: waitUntil ?? (() => undefined), passThroughOnException() {}, props: {} };
   const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
   const turnAway = (answer: Answer, error: GatewayError) => {
-    const { method = '', headers: sent } = answer.req;
+    const { method = '', url = '', headers: sent, rawHeaders } = answer.req;
+    const isReadable = rawHeaders.length <= 2 * MAX_HEADERS && url.startsWith('/');
     const header = (name: string) => sent[name] as string | undefined; // only `Set-Cookie` is a list
-    const { status, headers, body } = refuse({ method, url: urlOfRefused(answer.req), header }, error);
+    const head = { method, url: `http://portico${isReadable ? url : '/'}`, header };
+    const { status, headers, body } = refuse(head, error);
     answer.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
   };
   return (answer: Answer, traffic: Traffic) => {
-    const refused = refusalOf(answer.req);
-    if (refused && isMisframed(answer.req)) answer.closeAfter();
+    const refused = refusalOf(answer);
     if (refused) return turnAway(answer, GatewayError.of(refused));
     if (!traffic.enter(answer)) {
       onOverload?.();

@@ -72,8 +72,9 @@ export class Connection {
 
   #begin(answer: Answer): void {
     this.current = answer;
+    if (this.#traffic.isDraining) answer.closeAfter();
     answer.on('close', () => this.#over(answer));
-    this.#traffic.begin(answer);
+    this.#traffic.handle(answer, this.#traffic);
   }
 
   #over(answer: Answer): void {
@@ -123,29 +124,23 @@ export class Connection {
 
 /** How many requests may be under way, and how much may be unread. */
 type Most = Readonly<Record<'requests' | 'unreadBytes', number>>;
-type Handle = (answer: Answer, traffic: Traffic) => void;
 
 /** The connections of a listener, and the requests on them. It can be closed without dropping any that is under way. */
 export class Traffic {
   readonly connections = new Map<Socket, Connection>();
+  readonly handle: (answer: Answer, traffic: Traffic) => void;
   /** Requests so far, those that have no answer yet, and those of them that take room: no probes, and none that only wait. */
   begun = 0;
   size = 0;
   underWay = 0;
   /** Bytes that clients have been sent and have not read yet. */
   unreadBytes = 0;
+  isDraining = false;
   readonly #most: Most;
-  readonly #handle: Handle;
-  #isDraining = false;
 
-  constructor(most: Most, handle: Handle) {
+  constructor(most: Most, handle: Traffic['handle']) {
     this.#most = most;
-    this.#handle = handle;
-  }
-
-  begin(answer: Answer): void {
-    if (this.#isDraining) answer.closeAfter();
-    this.#handle(answer, this);
+    this.handle = handle;
   }
 
   accept(socket: Socket): void {
@@ -179,7 +174,7 @@ export class Traffic {
 
   /** Answers from now on tell their clients to close. */
   tellToClose(): void {
-    this.#isDraining = true;
+    this.isDraining = true;
     for (const connection of this.connections.values()) connection.current?.closeAfter();
   }
 

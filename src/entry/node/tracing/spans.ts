@@ -46,6 +46,7 @@ class Served implements RequestSpan {
   readonly #tracer: Tracer;
   readonly #upstream: Attributes;
   readonly span: Span;
+  readonly ids: SpanContext;
   /** From the process's clock to the machine's: the first does not follow where that is set, and spans of others do. */
   readonly #shiftMs: number;
   readonly #inside: Context;
@@ -69,11 +70,8 @@ class Served implements RequestSpan {
     };
     const parent = parentOf(request);
     this.span = this.#start(nameOf(request), startedAt, parent, { kind: SpanKind.SERVER, attributes });
+    this.ids = this.span.spanContext();
     this.#inside = trace.setSpan(parent, this.span);
-  }
-
-  get ids(): SpanContext {
-    return this.span.spanContext();
   }
 
   attempt({ leg, start }: Phase, { operation: { id, method, path }, resends }: Sent): AttemptSpan {
