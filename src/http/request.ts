@@ -37,6 +37,11 @@ export interface HttpDeps extends GatewayDeps {
   readonly isCuttingOff?: (() => boolean) | undefined;
   /** For work that outlives its request. Absent where the runtime passes an execution context with each request. */
   readonly waitUntil?: WaitUntil | undefined;
+  /**
+   * Runs it when the client leaves, and returns what prevents that. Undefined, or absent, where only the signal of the request
+   * tells: on Node that is an object more.
+   */
+  readonly onLeft?: ((env: object, run: () => void) => (() => void) | undefined) | undefined;
   /** Absent where the platform compresses. */
   readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
@@ -78,6 +83,8 @@ export class HonoRequest extends ClientRequest {
   }
 
   onLeft(run: () => void): () => void {
+    const stay = this.hono && this.tools.onLeft?.(this.hono.env, run);
+    if (stay) return stay;
     const left = this.hono?.req.raw.signal;
     if (left?.aborted) run();
     else left?.addEventListener('abort', run, { once: true });

@@ -1,3 +1,4 @@
+import { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -73,6 +74,13 @@ export function nodeDeps(given: Given) {
     addressOf: (env, header) => proxies.addressOf(peerIn(env), header),
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => proxies.schemeOf(peerIn(env), header) }),
     compress: new Compressed(config.cacheMaxBytes * COMPRESSED).compress,
+    onLeft(env, run) {
+      if (!('outgoing' in env && env.outgoing instanceof ServerResponse) || env.outgoing.closed) return undefined;
+      const { outgoing } = env;
+      const left = () => outgoing.writableFinished || run();
+      outgoing.once('close', left);
+      return () => outgoing.off('close', left);
+    },
     leaveRoom: (env) => {
       if ('outgoing' in env && env.outgoing instanceof Answer) env.outgoing.leaveRoom();
     },
