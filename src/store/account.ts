@@ -1,4 +1,4 @@
-import { recent } from './bounded.ts';
+import { LRUCache, recent } from './bounded.ts';
 import type { Copy } from './copies.ts';
 import type { Held, Note } from './note.ts';
 import type { AccountId } from './port.ts';
@@ -8,7 +8,7 @@ export interface Seen {
   readonly note: Note;
   /** Tells it from those before and after it. */
   readonly seen: unknown;
-  /** Of the store that it was read from. Versions that were made under another token are void. */
+  /** Names the store that it was read from. Versions that were made under another token are void. */
   readonly token: string;
 }
 
@@ -19,6 +19,13 @@ export interface Looked extends Seen {
   /** The copies that the store has under these keys. */
   readonly copies?: readonly (Copy | undefined)[];
 }
+
+const MAX_KNOWN_BYTES = 33_554_432;
+const KNOWN_BYTES = 600;
+
+/** The notes that were last seen in a store elsewhere. They are bounded by their bytes. */
+export const knownNotes = <T extends Seen>(bytesOf: (seen: T) => number) =>
+  new LRUCache<AccountId, T>({ maxSize: MAX_KNOWN_BYTES, sizeCalculation: (seen) => KNOWN_BYTES + bytesOf(seen) });
 
 /** How far a window is used. */
 export interface OpenWindow {
@@ -46,16 +53,14 @@ export class Account {
   coolsUntil = 0;
   /** Its credential was refused. Until then a shared store is told so; undefined when that knows. */
   refusedUntil: number | undefined;
-  /** By their names. */
+  /** The windows of its limits, by their names. */
   readonly windows: Record<string, OpenWindow> = {};
   /** The end of the last change of its note. */
   lastChange: Promise<unknown> | undefined;
-  /** What was last read for a change that waited for its turn: it is as new for all who waited with it. */
-  lastLook: { readonly key: string; readonly looked: Looked; readonly at: number } | undefined;
   /** Its note, and the records of its keys in the order of their ends, where the store is this process. */
   note: Note | undefined;
   records: Map<string, KeptRecord> | undefined;
-  /** Until then it has something that may not be evicted. */
+  /** It has something that may not be evicted until then. */
   keptUntil = 0;
 
   constructor(id: AccountId) {
@@ -67,7 +72,7 @@ export class Account {
   }
 }
 
-/** How many accounts are known that have nothing to be kept: so many that the upstream has accepted, and so many others. */
+/** So many accounts without anything to keep are known that the upstream has accepted, and as many others. */
 const MOST_IDLE = 50_000;
 
 /** The accounts that this process knows. Made-up credentials evict none that the upstream has accepted. */
@@ -91,7 +96,7 @@ export class KnownAccounts {
     if (this.#others.delete(account.id)) this.#accepted.set(account.id, account);
   }
 
-  /** To be called when `keptUntil` has changed, or is over. */
+  /** Call this when `keptUntil` has changed, or is over. */
   place(account: Account, now: number): void {
     const { id, isAccepted, keptUntil } = account;
     const idle = isAccepted ? this.#accepted : this.#others;

@@ -10,7 +10,7 @@ export interface Next {
   readonly lifeMs: number;
   /** `held` null: there is none any more. */
   readonly record?: { readonly key: string; readonly held: Held | null; readonly lifeMs: number } | undefined;
-  /** Of a write: refused where there is little room left, so that those under way can still end. */
+  /** It begins a write: it is refused where there is little room left, so that writes under way can still end. */
   readonly isBeginning?: boolean | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface Backend {
   readonly noteMs: number;
   /** Milliseconds since 1970, by the store's clock. */
   now(): number;
-  /** Until then, by its clock, what instances were told by it before may be lost. */
+  /** What it has told instances may be lost until then, by its clock. */
   readonly reliableAt: number;
   /** The account's note, the copies under these cache keys, and the record of this idempotency key. */
   look(account: Account, keys?: readonly CacheKey[], key?: string): MaybePromise<Looked>;

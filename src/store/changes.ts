@@ -3,7 +3,7 @@ import type { Account, Looked } from './account.ts';
 import type { Backend, Next } from './backend.ts';
 import { type Change, type Held, lifeOf, type Note } from './note.ts';
 
-/** Between attempts to tell the store. */
+/** Pauses between attempts to tell the store. */
 const FIRST_PAUSE_MS = 50;
 const MOST_PAUSE_MS = 2_000;
 /**
@@ -28,8 +28,6 @@ interface ChangeOptions {
 export class Changes {
   readonly #backend: Backend;
   readonly #clock: Clock;
-  /** Changes so far. */
-  #count = 0;
   /** What the store has not been told yet. */
   pending = 0;
 
@@ -40,27 +38,16 @@ export class Changes {
 
   /** After the changes of the account that were asked for before. Undefined where it is not wanted any more. */
   make<T>(account: Account, decide: Decide<T>, options: ChangeOptions = {}): Promise<Change | T | 'full' | undefined> {
-    const nth = ++this.#count;
-    const change = () => {
-      const made = this.#make(account, decide, options, nth);
-      return this.#backend.isHere ? made : within(this.#clock, MOST_MS, made);
-    };
+    const bounded = <U>(work: Promise<U>) => (this.#backend.isHere ? work : within(this.#clock, MOST_MS, work));
+    const change = () => bounded(this.#make(account, decide, options));
     const last = account.lastChange;
-    const turn = last && (this.#backend.isHere ? last : within(this.#clock, MOST_MS, last).catch(() => undefined));
-    const done = turn?.then(change) ?? change();
+    const done = last ? bounded(last).then(change, change) : change();
     const over = done.catch(() => undefined);
     account.lastChange = over;
     void over.then(() => {
-      if (account.lastChange === over) account.lastChange = account.lastLook = undefined;
+      if (account.lastChange === over) account.lastChange = undefined;
     });
     return done;
-  }
-
-  async #look(account: Account, key: string | undefined): Promise<Looked> {
-    const at = this.#count;
-    const looked = await this.#backend.look(account, [], key);
-    if (key !== undefined) account.lastLook = { key, looked, at };
-    return looked;
   }
 
   /** Tries until the store knows it, or the time is over. Resolves with whether it does. Never rejects. */
@@ -89,27 +76,22 @@ export class Changes {
   async #make<T>(
     account: Account,
     decide: Decide<T>,
-    options: ChangeOptions,
-    nth: number,
+    { key, keyMs = 0, isBeginning, isWanted }: ChangeOptions,
   ): Promise<Change | T | 'full' | undefined> {
-    const { key, keyMs = 0, isBeginning, isWanted } = options;
     const backend = this.#backend;
     if (isWanted?.(false) === false) return undefined;
-    const look = account.lastLook;
-    const shared = look?.key === key && look && look.at >= nth ? look.looked : undefined;
-    for (let known = shared ?? (key === undefined ? backend.peek(account) : undefined); ; known = undefined) {
-      const looked: Looked = known ?? (await this.#look(account, key));
+    for (let known = key === undefined ? backend.peek(account) : undefined; ; known = undefined) {
+      const looked: Looked = known ?? (await backend.look(account, [], key));
       const now = backend.now();
       const decided = decide(looked.note, looked.held, now);
       if (!isChange(decided)) {
-        if (known && known !== shared && !backend.isHere) continue; // the note may be another one meanwhile
+        if (known && !backend.isHere) continue; // the note may be another one meanwhile
         return decided;
       }
       const lifeMs = lifeOf(decided.note, backend.noteMs, now);
       const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
       if (isWanted?.(true) === false) return undefined;
       const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });
-      account.lastLook = undefined;
       if (swapped === 'full') return 'full';
       if (swapped === 'done') return decided;
     }

@@ -31,7 +31,7 @@ const MOST_SIGNED_OUT = 50_000;
 interface InstanceOptions {
   readonly backend: Backend;
   readonly clock: Clock;
-  /** Of keys and bodies of the copies of this process together. */
+  /** A bound for the keys and bodies of all copies of this process. */
   readonly maxBytes: number;
 }
 
@@ -81,7 +81,7 @@ export class Instance {
   /** The epoch of a session that begins now; undefined where only the store could tell, and it does not answer. */
   epochOf(id: AccountId): MaybePromise<number | undefined> {
     return whenDone(this.inTime(this.backend.look(this.accounts.of(id)), WRITE_MS), (seen) => {
-      const own = this.#signedOut.get(id)?.epoch ?? 0; // of which the store may not know yet
+      const own = this.#signedOut.get(id)?.epoch ?? 0; // the store may not know it yet
       return seen && Math.max(epochIn(seen.note, this.backend.now()), own);
     });
   }
@@ -101,7 +101,7 @@ export class Instance {
     return (await this.inTime(telling, WRITE_MS)) === true;
   }
 
-  /** By the note, and by what this instance knows itself. */
+  /** The state of a session by the note, and by what this instance knows itself. */
   sessionIn({ id }: Account, note: Note, session: SessionId): SessionState {
     const own = this.#signedOut.get(id);
     const now = this.backend.now();
@@ -135,7 +135,7 @@ export class Instance {
     if (!this.backend.isHere) account.refusedUntil = until;
   }
 
-  /** Of a store that answers. It is told once more where that was given up while it did not answer. */
+  /** Call this when the store answers. It is told of the refusal once more where that was given up while it did not answer. */
   isRefused(account: Account, waitUntil: WaitUntil): boolean {
     const { refusedUntil } = account;
     if (refusedUntil !== undefined && refusedUntil < this.clock.now()) void this.refuse(account, waitUntil);

@@ -3,10 +3,10 @@ import type { Backend, Next, Swapped } from './backend.ts';
 import { type Held, newNote } from './note.ts';
 import { type CacheKey, requestsBy, type Period, type WindowUse } from './port.ts';
 
-/** Of all records. */
+/** A bound for the records of all accounts. */
 const MAX_RECORD_BYTES = 67_108_864;
 const RECORD_BYTES = 500;
-/** With more accounts that have something to keep, those are looked for whose time is over. */
+/** When more accounts have something to keep, those are looked for whose time is over. */
 const MOST_KEPT = 100_000;
 const SWEEP_MS = 1_000;
 const BY_ADDRESS = requestsBy('address');

@@ -20,7 +20,7 @@ interface Mark {
   /** Hash of what a purchase buys. */
   readonly purchase: string | undefined;
   readonly hasKey: boolean;
-  /** Until then its request may be under way; afterwards its outcome is unknown. */
+  /** Its request may be under way until then; afterwards its outcome is unknown. */
   readonly busyUntil: number;
   readonly until: number;
 }
@@ -56,14 +56,14 @@ export interface Change {
   readonly held?: Held | null;
 }
 
-/** In the place of a note that is missing: nothing was written for as long as any copy lives. */
+/** Stands in the place of a missing note: nothing was written for as long as any copy lives. */
 export const NO_NOTE: Note = { all: '', tags: {}, marks: [], epoch: 0, ended: {}, bytes: {} };
 
 const MAX_TAGS = 64;
 const MAX_MARKS = 100;
 const HOUR_MS = 3_600_000;
 const RECORDS_MS = 24 * HOUR_MS;
-/** Of the records of an account, in a day. */
+/** A bound for the records of an account in a day. */
 const MAX_RECORD_BYTES = 4_194_304;
 /** What a record takes beside the text of its answer. */
 const RECORD_BYTES = 500;
@@ -104,7 +104,7 @@ function renewed(note: Note, tags: readonly Tag[]): Note {
   return isAll ? { ...note, all: version, tags: {} } : { ...note, tags: all };
 }
 
-/** Without marks whose time is over. What they touched gets new versions, or what was before them would be valid again. */
+/** Removes marks whose time is over. What they touched gets new versions, or what was before them would be valid again. */
 function cleaned(note: Note, now: number): Note {
   const over = note.marks.filter(({ until }) => until <= now);
   if (over.length === 0) return note;
@@ -188,10 +188,10 @@ function withBytes(bytes: Readonly<Record<string, number>>, more: number, now: n
 
 export const dropped = (before: Note, tags: readonly Tag[], now: number): Note => renewed(cleaned(before, now), tags);
 
-/** Under which a session begins now. */
+/** The epoch under which a session begins now. */
 export const epochIn = ({ epoch }: Note, now: number): number => Math.max(epoch, secondsOf(now));
 
-/** That ends all sessions which have begun. */
+/** An epoch that ends all sessions which have begun. */
 export const nextEpoch = (session: SessionId, now: number): number =>
   Math.max(session.epoch, secondsOf(now)) + EPOCH_MARGIN;
 
@@ -205,7 +205,7 @@ export const sessionIn = (
   isOver: (sessions[id] ?? 0) > now || own < epoch,
 });
 
-/** With too many sessions that were signed out one by one, all are signed out. */
+/** All sessions are signed out when too many were signed out one by one. */
 export function revoked(before: Note, what: Revoked, now: number): Note {
   const live = Object.entries(before.ended).filter(([, until]) => until > now);
   if ('epoch' in what) return { ...before, epoch: Math.max(before.epoch, what.epoch), ended: Object.fromEntries(live) };

@@ -23,7 +23,7 @@ export type Tag = string;
 /** The tag for everything of an account; no hash is equal to it. */
 export const EVERYTHING: Tag = '*';
 
-/** Of a cache key's tags. Two are equal only if nothing was invalidated in between. */
+/** A version of a cache key's tags. Two are equal only if nothing was invalidated in between. */
 export type Version = string;
 
 /** A cached answer. */
@@ -36,7 +36,7 @@ export interface Entry {
   readonly etag: string;
   /** When the upstream answered, in milliseconds of this process's clock. */
   readonly storedAt: number;
-  /** For a conditional request to the upstream. */
+  /** They make a request to the upstream conditional. */
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
   /** The upstream's own upper limit for how long it is fresh, in milliseconds. */
   readonly maxFreshMs?: number;
@@ -108,7 +108,7 @@ export const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
 /** Revoked sessions of an account that are kept one by one; with more, all of the account are revoked. */
 export const MAX_REVOKED = 64;
 
-/** Of which account something is asked, and who keeps the work alive that outlives the request. */
+/** The account that something is asked of, and who keeps the work alive that outlives the request. */
 export interface Requested {
   readonly account: AccountId;
   readonly waitUntil: WaitUntil;
@@ -145,7 +145,7 @@ export interface WindowUse {
   readonly endsAt: number;
 }
 
-/** Until the window ends; at least 1. */
+/** The time until the window ends; at least 1. */
 export const secondsLeft = ({ endsAt }: WindowUse, now: number): number =>
   Math.max(1, Math.ceil((endsAt - now) / 1000));
 
@@ -157,7 +157,7 @@ export interface WriteAnswer {
   readonly at: number;
 }
 
-/** Of a write that has no answer yet, or never will. */
+/** A write has no answer yet, or never will. */
 export type OpenState = 'under_way' | 'unknown';
 
 export interface WriteRecord {

@@ -1,7 +1,6 @@
 import type { MaybePromise } from '../core/runtime.ts';
-import { type Account, KnownAccounts, type Looked, type Seen } from './account.ts';
+import { type Account, KnownAccounts, knownNotes, type Looked, type Seen } from './account.ts';
 import type { Backend, Next, Swapped } from './backend.ts';
-import { LRUCache } from './bounded.ts';
 import type { Copy } from './copies.ts';
 import { CHANGED_MS, type Held, NO_NOTE, type Note } from './note.ts';
 import type { AccountId, CacheKey, Entry, Period, WindowUse } from './port.ts';
@@ -18,7 +17,7 @@ export interface Shelf {
   /** As in `Backend`. */
   now(): number;
   readonly reliableAt: number;
-  /** Of the store that it used last. */
+  /** Names the store that it used last. */
   readonly token: string;
   /** Values under these names, of one moment, in the store whose token is given back. */
   read(
@@ -46,7 +45,7 @@ export interface SealedValue {
 export interface SealedNext {
   /** Begins with `REV` characters that are its own. */
   readonly note: SealedValue;
-  /** Without a value: the record is removed. */
+  /** The record is removed where there is no value. */
   readonly record?: { readonly name: string; readonly value?: Uint8Array; readonly lifeMs: number } | undefined;
   readonly isBeginning: boolean;
 }
@@ -63,9 +62,6 @@ const VERSION_BYTES = 16;
 
 /** Copies of an account are in 256 places, by the hash of their key, so that no account can fill the store. */
 const MAX_COPY_BYTES = 32_768;
-/** Of the notes that this instance has seen. */
-const MAX_KNOWN_BYTES = 33_554_432;
-const KNOWN_BYTES = 600;
 
 interface Known extends Seen {
   readonly seen: string;
@@ -90,10 +86,7 @@ export class SealedNotes implements Backend {
   readonly noteMs = CHANGED_MS;
   readonly #shelf: Shelf;
   readonly #tools: Tools;
-  readonly #known = new LRUCache<AccountId, Known>({
-    maxSize: MAX_KNOWN_BYTES,
-    sizeCalculation: ({ bytes }) => bytes + KNOWN_BYTES,
-  });
+  readonly #known = knownNotes<Known>(({ bytes }) => bytes);
 
   constructor(shelf: Shelf, tools: Tools) {
     this.#shelf = shelf;

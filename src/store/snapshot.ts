@@ -22,9 +22,9 @@ const tagsOf = (key: CacheKey): Tag[] => [ownTagOf(key), ...key.tags];
 
 /** What one request sees of its account. */
 export class Snapshot {
-  /** Of the rate limit. */
+  /** How much of the rate limit is used. */
   use: WindowUse | undefined;
-  /** Of the session that was asked for. */
+  /** The state of the session that was asked for. */
   session: SessionState | undefined;
   readonly #instance: Instance;
   readonly #account: Account;
@@ -34,7 +34,7 @@ export class Snapshot {
   /** A store that has not answered is not waited for again. */
   #isAsked = false;
   #askedAt = 0;
-  /** For what no other request may join. */
+  /** The result for what no other request may join. */
   #hidden: Found | undefined;
 
   constructor(instance: Instance, account: Account, request: SnapshotRequest) {

@@ -1,6 +1,5 @@
-import { type Account, KnownAccounts, type Looked, type Seen } from '../../store/account.ts';
+import { type Account, KnownAccounts, knownNotes, type Looked, type Seen } from '../../store/account.ts';
 import type { Backend, Next, Swapped } from '../../store/backend.ts';
-import { LRUCache } from '../../store/bounded.ts';
 import { MemoryBackend } from '../../store/memory.ts';
 import type { Held, Note } from '../../store/note.ts';
 import type { AccountId, CacheKey, Period, WindowUse } from '../../store/port.ts';
@@ -40,7 +39,7 @@ export interface ToWorker {
   readonly measure?: true;
 }
 
-/** In the first process: what all workers know of accounts. */
+/** What all workers know of accounts; it is in the first process. */
 export class NotesOfWorkers {
   readonly #notes: MemoryBackend;
   readonly #revs = new WeakMap<Note, Rev>();
@@ -84,10 +83,6 @@ export class NotesOfWorkers {
   }
 }
 
-/** How much a worker keeps of the notes that it has seen. */
-const MAX_KNOWN_BYTES = 33_554_432;
-const KNOWN_BYTES = 600;
-
 interface Known extends Seen {
   readonly seen: Rev;
 }
@@ -103,10 +98,7 @@ export class IpcBackend implements Backend {
   readonly reliableAt = -Infinity;
   readonly now: () => number;
   readonly #send: (questions: readonly Question[]) => void;
-  readonly #known = new LRUCache<AccountId, Known>({
-    maxSize: MAX_KNOWN_BYTES,
-    sizeCalculation: ({ note }) => KNOWN_BYTES + JSON.stringify(note).length,
-  });
+  readonly #known = knownNotes<Known>(({ note }) => JSON.stringify(note).length);
   #questions: Question[] = [];
   #listeners: ((answer: Answer) => void)[] = [];
   /** The listeners of the message that is not answered yet. */
@@ -180,7 +172,7 @@ export class IpcBackend implements Backend {
 
 export const ignored = (): undefined => undefined;
 
-/** In a worker. What cannot be sent was for a process that has ended, and so does this one. */
+/** Called in a worker. What cannot be sent was for a process that has ended, and this one ends too. */
 export const tellFirst = (said: FromWorker): void => void process.send?.(said, undefined, {}, ignored);
 
 let ofFirst: IpcBackend | undefined;

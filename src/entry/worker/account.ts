@@ -4,7 +4,7 @@ import type { Swapped } from '../../store/backend.ts';
 import type { Period, WindowUse } from '../../store/port.ts';
 import { COPY_HEAD, FIRST_REV, NOTE, REV, type SealedNext, type SealedValue, type Shelf } from '../../store/sealed.ts';
 
-/** Without its name, which only our types of that module have. */
+/** The state is found through its class, since only our types of that module have a name for it. */
 type State = ConstructorParameters<typeof DurableObject>[0];
 
 /**
@@ -125,7 +125,7 @@ export class Account extends DurableObject {
     if (row.until + SWEEP_MS < this.#alarmAt) this.#setAlarm();
   }
 
-  /** From the rows and not from now on, so that an alarm is not postponed each time that the object is evicted. */
+  /** The alarm's time is that of the rows, so that it is not postponed each time that the object is evicted. */
   #setAlarm(): void {
     const query = `SELECT MIN(until) AS first FROM kept WHERE until < ?`;
     const first = this.#ask<{ first: number | null }>(query, FOREVER)[0]?.first;
@@ -181,7 +181,7 @@ export class ObjectShelf implements Shelf {
   readonly reliableAt = -Infinity;
   readonly #accounts: AccountsBinding | undefined;
   readonly #clock: Clock;
-  /** Of the object that replied last. */
+  /** The clock of the object that replied last is so far ahead. */
   #aheadMs = 0;
 
   constructor(accounts: AccountsBinding | undefined, clock: Clock) {

@@ -9,7 +9,7 @@ export interface StoreNode {
 export interface StoreAddress {
   readonly kind: 'one' | 'sentinel';
   readonly tls: boolean;
-  /** For the nodes, and for sentinels that ask for a login. */
+  /** The login for the nodes, and for sentinels that ask for one. */
   readonly user?: string | undefined;
   readonly password?: string | undefined;
   /** The node, or the sentinels. */

@@ -22,7 +22,7 @@ const FULL_FOR_COPIES = 0.5;
 interface ShelfOptions {
   readonly address: StoreAddress;
   readonly clock: Clock;
-  /** For how long a store that was replaced is not relied upon. */
+  /** A store that was replaced is not relied upon for so long. */
   readonly windowMs: number;
   /** Called after each command. */
   readonly onCommand: (command: string, outcome: 'good' | 'failed', ms: number) => void;

@@ -94,7 +94,7 @@ const HASHES = { hello: hashOf(HELLO), swap: hashOf(SWAP), keep: hashOf(KEEP) } 
 
 export type Argument = string | number | Buffer;
 
-/** By its hash, and by its text where the node does not know it. */
+/** Calls a script by its hash, and by its text where the node does not know it. */
 export async function run(
   client: Redis,
   name: ScriptName,
