@@ -1,6 +1,6 @@
 import { type Clock, pause, type WaitUntil, within } from '../core/runtime.ts';
 import type { Account, Looked } from './account.ts';
-import type { Backend, Next } from './backend.ts';
+import type { Backend } from './backend.ts';
 import { type Change, type Held, lifeOf, type Note } from './note.ts';
 
 /** Pauses between attempts to tell the store. */
@@ -88,10 +88,11 @@ export class Changes {
         if (known && !backend.isHere) continue; // the note may be another one meanwhile
         return decided;
       }
-      const lifeMs = lifeOf(decided.note, backend.noteMs, now);
-      const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
+      const { note, held } = decided;
+      const lifeMs = lifeOf(note, backend.noteMs, now);
+      const record = key === undefined || held === undefined ? undefined : { key, held, lifeMs: Math.max(1, keyMs) };
       if (isWanted?.(true) === false) return undefined;
-      const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });
+      const swapped = await backend.swap(account, looked, { note, lifeMs, record, isBeginning });
       if (swapped === 'full') return 'full';
       if (swapped === 'done') return decided;
     }
@@ -100,6 +101,3 @@ export class Changes {
 
 export const isChange = (decided: unknown): decided is Change =>
   typeof decided === 'object' && decided !== null && 'note' in decided;
-
-const recordOf = (key: string, { held }: Change, lifeMs: number): Next['record'] =>
-  held === undefined ? undefined : { key, held, lifeMs: Math.max(1, lifeMs) };

@@ -5,11 +5,10 @@ import { recent } from './bounded.ts';
 import { Changes, type Decide } from './changes.ts';
 import { Copies } from './copies.ts';
 import { Limits } from './limits.ts';
-import { dropped, epochIn, nextEpoch, NO_NOTE, type Note, revoked, sessionIn } from './note.ts';
+import { dropped, epochIn, MAX_REVOKED, nextEpoch, NO_NOTE, type Note, revoked, sessionIn } from './note.ts';
 import {
   type AccountId,
   EVERYTHING,
-  MAX_REVOKED,
   type Requested,
   type Revoked,
   type SessionId,

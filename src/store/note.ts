@@ -1,10 +1,8 @@
 import {
   EVERYTHING,
-  MAX_REVOKED,
   type NewWrite,
   type OpenState,
   type Revoked,
-  SESSION_MS,
   type SessionId,
   type SessionState,
   type Tag,
@@ -59,6 +57,10 @@ export interface Change {
 /** Stands in the place of a missing note: nothing was written for as long as any copy lives. */
 export const NO_NOTE: Note = { all: '', tags: {}, marks: [], epoch: 0, ended: {}, bytes: {} };
 
+/** No session lasts longer. */
+const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
+/** Revoked sessions of an account that are kept one by one; with more, all of the account are revoked. */
+export const MAX_REVOKED = 64;
 const MAX_TAGS = 64;
 const MAX_MARKS = 100;
 const HOUR_MS = 3_600_000;
@@ -109,10 +111,8 @@ function cleaned(note: Note, now: number): Note {
   const over = note.marks.filter(({ until }) => until <= now);
   if (over.length === 0) return note;
   const left = { ...note, marks: note.marks.filter(({ until }) => until > now) };
-  return renewed(
-    left,
-    over.flatMap(({ tags }) => tags),
-  );
+  const touched = over.flatMap(({ tags }) => tags);
+  return renewed(left, touched);
 }
 
 /** The outcome of a key, as far as it is known. A record without an answer is never free. */

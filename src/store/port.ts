@@ -56,11 +56,6 @@ export interface CacheKey {
   readonly lifeMs: number;
 }
 
-const MAX_OWN_TAG = 64;
-
-/** The tag of the copy under this key alone; no group begins so. Cut off, since clients may send long keys. */
-export const ownTagOf = ({ key }: CacheKey): Tag => `=${key.slice(0, MAX_OWN_TAG)}`;
-
 /** Result of looking up a cache key. */
 export interface Found {
   readonly entry: Entry | undefined;
@@ -101,12 +96,6 @@ export interface SessionState {
 
 /** What is revoked: one session, or all that began under a lower epoch. */
 export type Revoked = { readonly id: string } | { readonly epoch: number };
-
-/** No session lasts longer. */
-export const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
-
-/** Revoked sessions of an account that are kept one by one; with more, all of the account are revoked. */
-export const MAX_REVOKED = 64;
 
 /** The account that something is asked of, and who keeps the work alive that outlives the request. */
 export interface Requested {

@@ -9,7 +9,6 @@ import {
   type Fetched,
   type Found,
   freshFor,
-  ownTagOf,
   type Saved,
   type SessionState,
   type SnapshotRequest,
@@ -18,7 +17,10 @@ import {
   type WindowUse,
 } from './port.ts';
 
-const tagsOf = (key: CacheKey): Tag[] => [ownTagOf(key), ...key.tags];
+const MAX_OWN_TAG = 64;
+
+/** The tag of the copy under this key alone; no group begins so. It is cut off, since clients may send long keys. */
+const ownTagOf = ({ key }: CacheKey): Tag => `=${key.slice(0, MAX_OWN_TAG)}`;
 
 /** What one request sees of its account. */
 export class Snapshot {
@@ -99,7 +101,7 @@ export class Snapshot {
   }
 
   #versionOf(key: CacheKey, seen = this.#seen): Version | undefined {
-    const version = seen && versionOf(seen.note, tagsOf(key), this.#instance.backend.now());
+    const version = seen && versionOf(seen.note, [ownTagOf(key), ...key.tags], this.#instance.backend.now());
     return version === undefined ? undefined : `${seen?.token} ${version}`;
   }
 
