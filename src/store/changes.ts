@@ -36,7 +36,7 @@ export class Changes {
     this.#clock = clock;
   }
 
-  /** After the changes of the account that were asked for before. Undefined where it is not wanted any more. */
+  /** Makes a change when the account's earlier ones are over. Undefined where it is not wanted any more. */
   make<T>(account: Account, decide: Decide<T>, options: ChangeOptions = {}): Promise<Change | T | 'full' | undefined> {
     const bounded = <U>(work: Promise<U>) => (this.#backend.isHere ? work : within(this.#clock, MOST_MS, work));
     const change = () => bounded(this.#make(account, decide, options));

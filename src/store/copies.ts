@@ -13,9 +13,9 @@ export interface Copy {
 /** Milliseconds. A copy that seems to have been asked for so much later is from before a clock was set back. */
 const LATER_MS = 60_000;
 
-/** Objects and validators. */
+/** The objects and validators of a copy take so much. */
 const COPY_BYTES = 800;
-/** The map of an account's copies. */
+/** The map of an account's copies takes so much. */
 const ACCOUNT_BYTES = 2_048;
 
 /**

@@ -154,7 +154,7 @@ function standingIn({ marks }: Note, { purchase, hasKey }: Mark, now: number): O
 }
 
 /**
- * May be repeated, and may come before the beginning does, which then meets another note than it has seen. `leftMs`: how
+ * An end may be repeated, and may come before the beginning does, which then meets another note than it has seen. `leftMs`: how
  * much longer the upstream may carry out a write without an answer.
  */
 export function ended(

@@ -136,7 +136,7 @@ export class Snapshot {
     if (found.isHidden || this.#account.refusedUntil !== undefined) return false;
     if (backend.now() > found.askedAt + LONGEST_READ_MS) return false;
     const seen = backend.peek(this.#account);
-    return seen !== undefined && this.#versionOf(key, seen) === found.version; // undefined: also of another store
+    return seen !== undefined && this.#versionOf(key, seen) === found.version; // none is known where the store is another one
   }
 
   /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
@@ -170,7 +170,7 @@ export class Snapshot {
   }
 }
 
-/** What is found where no copy may be used or kept. Its version is no other's, so nobody joins the call. */
+/** The result of a lookup when no copy may be used or kept. Its version is like no other, so nobody else joins the call. */
 const newHidden = (): Found => ({ entry: undefined, version: crypto.randomUUID(), askedAt: 0, isHidden: true });
 
 const NONE: readonly CacheKey[] = [];

@@ -53,7 +53,7 @@ export class Store extends Instance {
       // What was told to the store before may be lost: nothing is sent that must not be sent twice.
       return (key !== undefined || isPurchase) && backend.reliableAt > now ? { refusal: this.#unreliable() } : result;
     };
-    // One that was given up before the store was asked for it never was.
+    // A beginning that was given up before the store was asked never was.
     const isWanted = (isNext: boolean) => {
       isAsked ||= isNext && !isGivenUp;
       return !isGivenUp;
@@ -63,7 +63,7 @@ export class Store extends Instance {
     const result = await this.inTime(beginning, WRITE_MS);
     if (result === undefined) {
       isGivenUp = true;
-      // Where it comes to nothing there is nothing to tell; where the store was asked and does not reply, nobody knows.
+      // A beginning that comes to nothing leaves nothing to tell; if the store was asked and does not reply, nobody knows.
       const hasBegun = beginning.then(isChange, () => isAsked);
       waitUntil(hasBegun.then((has) => has && this.#tellEnd(account, write, 'not_sent', write.until)));
       return { use, refusal: unavailable() };
@@ -89,7 +89,7 @@ export class Store extends Instance {
   /** Removes the mark, unless the outcome is unknown: then it stays until it expires. */
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     const account = this.accounts.of(write.account);
-    // Counted anew where the process was stopped beyond the end of the request.
+    // The time is counted anew where the process was stopped beyond the end of the request.
     const until = Math.max(write.until, this.clock.now() + write.until - write.endsAt);
     if (end === 'credential_refused') this.markRefused(account, until);
     await this.inTime(this.#tellEnd(account, write, end, until), END_MS);

@@ -199,7 +199,7 @@ export class RedisShelf implements Shelf {
     if (error !== undefined && !this.#isClosed) this.#options.onTrouble(reasonOf(error));
   }
 
-  /** One at a time: each would bring the token from before, and the store would make a new one for each. */
+  /** HELLOs are sent one at a time: each would bring the token from before, and the store would make a new one for each. */
   #hello(): Promise<void> {
     return (this.#helloing ??= this.#sayHello().finally(() => (this.#helloing = undefined)));
   }
