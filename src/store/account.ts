@@ -57,6 +57,8 @@ export class Account {
   readonly windows: Record<string, OpenWindow> = {};
   /** The end of the last change of its note. */
   lastChange: Promise<unknown> | undefined;
+  /** What was last read for a change that waited for its turn: it is as new for all who waited with it. */
+  lastLook: { readonly key: string; readonly looked: Looked; readonly at: number } | undefined;
   /** Its note, and the records of its keys in the order of their ends, where the store is this process. */
   note: Note | undefined;
   records: Map<string, KeptRecord> | undefined;

@@ -1,6 +1,6 @@
 import { type Clock, pause, type WaitUntil, within } from '../core/runtime.ts';
 import type { Account, Looked } from './account.ts';
-import type { Backend } from './backend.ts';
+import type { Backend, Next } from './backend.ts';
 import { type Change, type Held, lifeOf, type Note } from './note.ts';
 
 /** Pauses between attempts to tell the store. */
@@ -28,6 +28,8 @@ interface ChangeOptions {
 export class Changes {
   readonly #backend: Backend;
   readonly #clock: Clock;
+  /** Changes so far. */
+  #count = 0;
   /** What the store has not been told yet. */
   pending = 0;
 
@@ -36,18 +38,29 @@ export class Changes {
     this.#clock = clock;
   }
 
-  /** Makes a change when the account's earlier ones are over. Undefined where it is not wanted any more. */
+  /** After the changes of the account that were asked for before. Undefined where it is not wanted any more. */
   make<T>(account: Account, decide: Decide<T>, options: ChangeOptions = {}): Promise<Change | T | 'full' | undefined> {
-    const bounded = <U>(work: Promise<U>) => (this.#backend.isHere ? work : within(this.#clock, MOST_MS, work));
-    const change = () => bounded(this.#make(account, decide, options));
+    const nth = ++this.#count;
+    const change = () => {
+      const made = this.#make(account, decide, options, nth);
+      return this.#backend.isHere ? made : within(this.#clock, MOST_MS, made);
+    };
     const last = account.lastChange;
-    const done = last ? bounded(last).then(change, change) : change();
+    const turn = last && (this.#backend.isHere ? last : within(this.#clock, MOST_MS, last).catch(() => undefined));
+    const done = turn?.then(change) ?? change();
     const over = done.catch(() => undefined);
     account.lastChange = over;
     void over.then(() => {
-      if (account.lastChange === over) account.lastChange = undefined;
+      if (account.lastChange === over) account.lastChange = account.lastLook = undefined;
     });
     return done;
+  }
+
+  async #look(account: Account, key: string | undefined): Promise<Looked> {
+    const at = this.#count;
+    const looked = await this.#backend.look(account, [], key);
+    if (key !== undefined) account.lastLook = { key, looked, at };
+    return looked;
   }
 
   /** Tries until the store knows it, or the time is over. Resolves with whether it does. Never rejects. */
@@ -76,23 +89,27 @@ export class Changes {
   async #make<T>(
     account: Account,
     decide: Decide<T>,
-    { key, keyMs = 0, isBeginning, isWanted }: ChangeOptions,
+    options: ChangeOptions,
+    nth: number,
   ): Promise<Change | T | 'full' | undefined> {
+    const { key, keyMs = 0, isBeginning, isWanted } = options;
     const backend = this.#backend;
     if (isWanted?.(false) === false) return undefined;
-    for (let known = key === undefined ? backend.peek(account) : undefined; ; known = undefined) {
-      const looked: Looked = known ?? (await backend.look(account, [], key));
+    const look = account.lastLook;
+    const shared = look?.key === key && look && look.at >= nth ? look.looked : undefined;
+    for (let known = shared ?? (key === undefined ? backend.peek(account) : undefined); ; known = undefined) {
+      const looked: Looked = known ?? (await this.#look(account, key));
       const now = backend.now();
       const decided = decide(looked.note, looked.held, now);
       if (!isChange(decided)) {
-        if (known && !backend.isHere) continue; // the note may be another one meanwhile
+        if (known && known !== shared && !backend.isHere) continue; // the note may be another one meanwhile
         return decided;
       }
-      const { note, held } = decided;
-      const lifeMs = lifeOf(note, backend.noteMs, now);
-      const record = key === undefined || held === undefined ? undefined : { key, held, lifeMs: Math.max(1, keyMs) };
+      const lifeMs = lifeOf(decided.note, backend.noteMs, now);
+      const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
       if (isWanted?.(true) === false) return undefined;
-      const swapped = await backend.swap(account, looked, { note, lifeMs, record, isBeginning });
+      const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });
+      account.lastLook = undefined;
       if (swapped === 'full') return 'full';
       if (swapped === 'done') return decided;
     }
@@ -101,3 +118,6 @@ export class Changes {
 
 export const isChange = (decided: unknown): decided is Change =>
   typeof decided === 'object' && decided !== null && 'note' in decided;
+
+const recordOf = (key: string, { held }: Change, lifeMs: number): Next['record'] =>
+  held === undefined ? undefined : { key, held, lifeMs: Math.max(1, lifeMs) };
