@@ -135,15 +135,12 @@ function handlerOf(route: Handled, deps: MountDeps): Handler<Env> {
   const sessions = route.takesCredential ? deps.sessions : undefined;
   return (c: Context<Env, string>) => {
     const request = beginRequest(c, route, deps);
-    const answered = (answer: Answer) => reply(c, request, answer);
-    const inSession = (own: Sessions) =>
-      whenDone(own.enter(request), () =>
-        whenDone(route.handle(request), (answer) => own.renew(request, answered(answer))),
-      );
     const preflight = cors?.preflight(request);
-    if (preflight) return ended(request, answered(preflight));
-    const response = sessions ? inSession(sessions) : whenDone(route.handle(request), answered);
-    return whenDone(response, (done) => ended(request, done));
+    if (preflight) return ended(request, reply(c, request, preflight));
+    if (!sessions) return whenDone(route.handle(request), (answer) => ended(request, reply(c, request, answer)));
+    const renewed = (answer: Answer) =>
+      whenDone(sessions.renew(request, reply(c, request, answer)), (response) => ended(request, response));
+    return whenDone(sessions.enter(request), () => whenDone(route.handle(request), renewed));
   };
 }
 
