@@ -2,7 +2,7 @@ import type { Abortable } from '../core/abortable.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { ClientRequest } from '../core/request.ts';
-import type { Clock, Digest, MaybePromise } from '../core/runtime.ts';
+import { type Clock, type Digest, type MaybePromise, whenDone } from '../core/runtime.ts';
 import { BACKGROUND, type Phase } from '../core/timeline.ts';
 import { type Entry, type Fetched, type Found, freshFor, type Saved } from '../store/port.ts';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -59,6 +59,8 @@ interface Options {
   /** While the circuit is open, an older copy is served at once instead of waiting for the upstream to fail. */
   readonly isCircuitOpen: () => boolean;
   readonly call: (read: Read, request: ClientRequest, how: CallOptions) => Promise<UpstreamAnswer>;
+  /** Called with what a request is refused with. */
+  readonly onError: (request: ClientRequest, error: unknown) => void;
   /** Refuses input that is not as documented. Called only if no copy answers: the input of a copy was checked before. */
   readonly check: (read: Read) => void;
 }
@@ -93,24 +95,30 @@ export class Cache {
     return entry && freshMs > 0 ? this.#resultOf(entry, freshMs, undefined) : undefined;
   }
 
-  /** A read that no fresh copy answers. @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  async read(read: Read, request: ClientRequest, snapshot: Snapshot, part: Part = {}): Promise<ReadResult> {
-    const { clock } = this.#options;
+  /** At once where a copy answers. @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
+  read(read: Read, request: ClientRequest, snapshot: Snapshot, part: Part = WHOLE): MaybePromise<ReadResult> {
+    const fresh = this.fresh(read, request, snapshot);
+    if (fresh) return fresh;
     const asked = snapshot.lookup(read);
-    const found = asked instanceof Promise ? await request.during('store', asked, part.leg) : asked;
-    const { policy } = read.row;
-    const { entry } = found;
-    const { cacheMode } = request;
-    if (cacheMode === 'no-store') {
+    const found = asked instanceof Promise ? request.during('store', asked, part.leg) : asked;
+    return whenDone(found, (one) => {
+      const { policy } = read.row;
+      if (request.cacheMode !== 'no-store')
+        return this.#answer(new Fetch(read, request, { snapshot, found: one, policy, part }), policy);
       // Neither answered from the cache nor put in it.
-      const unseen = { ...found, entry: undefined };
+      const unseen = { ...one, entry: undefined };
       return this.#ask(new Fetch(read, request, { snapshot, found: unseen, policy: undefined, part }), 'request');
-    }
-    const fetch = new Fetch(read, request, { snapshot, found, policy, part });
+    });
+  }
+
+  /** Answers with the copy that was found, or asks the upstream. */
+  #answer(fetch: Fetch, policy: CachePolicy | undefined): MaybePromise<ReadResult> {
+    const { read, request, snapshot, found } = fetch;
+    const { entry } = found;
     if (!policy) return this.#ask(fetch, 'bypass');
-    if (cacheMode === 'no-cache') return this.#ask(fetch, 'request');
+    if (request.cacheMode === 'no-cache') return this.#ask(fetch, 'request');
     if (!entry) return this.#ask(fetch, 'miss');
-    const freshMs = freshMsOf(entry, read, clock.now());
+    const freshMs = freshMsOf(entry, read, this.#options.clock.now());
     const isGood = freshMs > 0 || isWithin(policy.stale, freshMs);
     const isInPlace = !isGood && isUsable(policy, freshMs) && this.#options.isCircuitOpen();
     if (!isGood && !isInPlace) return this.#ask(fetch, 'stale');
@@ -130,7 +138,7 @@ export class Cache {
   }
 
   async #ask(fetch: Fetch, fwd: NonNullable<ReadResult['fwd']>): Promise<ReadResult> {
-    const { check, metrics, clock } = this.#options;
+    const { check, metrics, clock, onError } = this.#options;
     const { read, request, snapshot, policy, found, part } = fetch;
     check(read);
     let waiting: Phase | undefined;
@@ -151,7 +159,10 @@ export class Cache {
     if (older) return older;
     const isCollapsed = waiting !== undefined;
     metrics.readDone(isCollapsed ? 'collapsed' : policy ? 'miss' : 'bypass');
-    if ('error' in done) throw done.error;
+    if ('error' in done) {
+      onError(request, done.error); // the call may be another request's, of another session
+      throw done.error;
+    }
     const { status, entry, isStored } = done;
     const age = entry ? ageOf(entry, clock.now()) : 0;
     return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
@@ -225,6 +236,7 @@ class Fetch {
   }
 }
 
+const WHOLE: Part = {};
 const BEHIND: Part = { leg: BACKGROUND };
 
 /** Milliseconds that an entry stays fresh; negative if it is stale. */

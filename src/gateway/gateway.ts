@@ -1,5 +1,6 @@
 import { Cache, type Part, type ReadResult } from '../cache/read.ts';
 import type { ClientRequest } from '../core/request.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
 import { addressOwner } from '../store/port.ts';
 import type { Snapshot } from '../store/snapshot.ts';
@@ -39,6 +40,7 @@ export class Gateway extends Admission {
       timeoutMs: config.requestTimeoutMs,
       isCircuitOpen: () => calls.isCircuitOpen,
       check: (read) => checkInput(read.operation, read),
+      onError: (request, error) => endSession(store, request, request.account, error),
       call(read, request, how) {
         const { account, owner = addressOwner(request.address) } = request;
         return calls.make(new UpstreamCall(request, read, { account, owner, ...how }));
@@ -53,13 +55,8 @@ export class Gateway extends Admission {
     return this.#cache.fresh(read, request, snapshot);
   }
 
-  /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
-  async read(read: Read, request: ClientRequest, snapshot: Snapshot, part?: Part): Promise<ReadResult> {
-    try {
-      return await this.#cache.read(read, request, snapshot, part);
-    } catch (error) {
-      endSession(this.deps.store, request, request.account, error); // the call may be another request's, of another session
-      throw error;
-    }
+  /** A GET through the cache, at once where a copy answers. @throws GatewayError */
+  read(read: Read, request: ClientRequest, snapshot: Snapshot, part?: Part): MaybePromise<ReadResult> {
+    return this.#cache.read(read, request, snapshot, part);
   }
 }

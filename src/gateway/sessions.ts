@@ -58,7 +58,7 @@ export class AccountSessions {
     const [first, ...others] = this.#warming;
     if (!isProven && first) await this.#read(first, request, snapshot);
     request.cacheMode = 'any';
-    const read = (one: Read) => this.#read(one, request, snapshot, { leg: BACKGROUND });
+    const read = async (one: Read) => this.#read(one, request, snapshot, { leg: BACKGROUND });
     const warmed = firstAlone(isProven ? this.#warming : others, read, !isProven);
     request.waitUntil(warmed.catch(() => undefined)); // the first overview tells
     return { account, epoch };

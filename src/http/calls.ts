@@ -88,8 +88,7 @@ export class Calls {
       const read = gateway.rows.of(operation).read(id, query);
       await this.#enter();
       const snapshot = await this.#admit([read]);
-      const fresh = gateway.fresh(read, this.#request, snapshot);
-      const { status, entry } = fresh ?? (await gateway.read(read, this.#request, snapshot));
+      const { status, entry } = await gateway.read(read, this.#request, snapshot);
       return answerOf<O>(status, entry && withOrigin(entry, this.#request));
     });
   }

@@ -32,11 +32,8 @@ function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
   return (request) => {
     const read = row.read(operation.idForm && request.id, request.query);
     const open = () => gateway.admit(request, [read]);
-    const answer = (snapshot: Snapshot) => {
-      const fresh = gateway.fresh(read, request, snapshot);
-      if (fresh) return readAnswer(request, fresh);
-      return gateway.read(read, request, snapshot).then((result) => readAnswer(request, result));
-    };
+    const answer = (snapshot: Snapshot) =>
+      whenDone(gateway.read(read, request, snapshot), (result) => readAnswer(request, result));
     const seconds = mayWait ? secondsFor(request) : 0;
     return seconds === 0 ? whenDone(open(), answer) : waited(request, gateway, { open, answer }, seconds);
   };
