@@ -5,7 +5,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Read } from '../upstream/read.ts';
-import { firstAlone, isOfAccepted } from './admission.ts';
+import { firstAlone, hasAcceptedCredential } from './admission.ts';
 import type { Gateway } from './gateway.ts';
 
 /** An item as a client asks for it. */
@@ -89,7 +89,7 @@ function outcomesOf(gateway: Gateway, items: readonly BatchItem[], request: Clie
       throw error;
     }
   };
-  return firstAlone(items, outcomeOf, isOfAccepted(request));
+  return firstAlone(items, outcomeOf, hasAcceptedCredential(request));
 }
 
 /** What is read at a path with its query, or why nothing is: `unknown_endpoint`, `method_not_allowed`. */

@@ -1,4 +1,4 @@
-import { Cache, type Part, type ReadResult } from '../cache/read.ts';
+import { Cache, type ReadOptions, type ReadResult } from '../cache/read.ts';
 import type { ClientRequest } from '../core/request.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
 import { addressOwner } from '../store/port.ts';
@@ -13,7 +13,10 @@ import { AccountSessions } from './sessions.ts';
 import { Waiting } from './waiting.ts';
 import { Writes } from './write.ts';
 
-/** The one way to upstream data: every route, section and batch item comes through here. */
+/**
+ * The one way to upstream data: every route, section and batch item comes through here. `Admission` has the first step,
+ * `admit`.
+ */
 export class Gateway extends Admission {
   readonly rows: ReadRows;
   readonly waiting: Waiting;
@@ -31,7 +34,7 @@ export class Gateway extends Admission {
       client: new UpstreamClient(deps, this.via),
       onOutcome: (call, outcome) => {
         this.accepted.learn(call, outcome);
-        endSession(store, call.request, call.account, outcome.error); // also of what goes on in the background
+        endSession(store, call.request, call.account, outcome.error); // here, since nobody waits for a background call
       },
     });
     this.#cache = new Cache({
@@ -54,11 +57,11 @@ export class Gateway extends Admission {
   }
 
   /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
-  async read(read: Read, request: ClientRequest, snapshot: Snapshot, part?: Part): Promise<ReadResult> {
+  async read(read: Read, request: ClientRequest, snapshot: Snapshot, options?: ReadOptions): Promise<ReadResult> {
     try {
-      return await this.#cache.read(read, request, snapshot, part);
+      return await this.#cache.read(read, request, snapshot, options);
     } catch (error) {
-      endSession(this.deps.store, request, request.account, error); // the call may be another request's, of another session
+      endSession(this.deps.store, request, request.account, error); // the request may have joined a call of another session
       throw error;
     }
   }

@@ -182,10 +182,10 @@ const isNotSent = (error: unknown) => error instanceof GatewayError && error.par
 function pause(clock: Clock, ms: number, abortable: Abortable): Promise<void> {
   return new Promise((resolve, reject) => {
     const stopTimer = clock.after(ms, () => {
-      stay();
+      stopListening();
       resolve();
     });
-    const stay = abortable.onAbort((reason) => {
+    const stopListening = abortable.onAbort((reason) => {
       stopTimer();
       reject(reason);
     });

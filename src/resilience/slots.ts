@@ -122,10 +122,10 @@ export class Slots {
       if (this.#leave(waiter)) reject(reason);
     };
     const stopTimer = this.#tools.clock.after(waitMs, () => leave(this.#overloaded()));
-    const stay = abortable.onAbort(leave);
+    const stopListening = abortable.onAbort(leave);
     return promise.finally(() => {
       stopTimer();
-      stay();
+      stopListening();
     });
   }
 

@@ -2,7 +2,7 @@ import { cacheStatusOf, cacheWordOf, type ReadResult } from '../cache/read.ts';
 import { whenDone } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/write.ts';
-import { checkIdempotencyKey, jsonTextOf, unreadTextOf } from '../http/body.ts';
+import { checkIdempotencyKey, ignoredBodyOf, jsonTextOf } from '../http/body.ts';
 import { noneMatch } from '../core/headers.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
@@ -71,7 +71,7 @@ function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
     request.cache = 'method';
     const input = async () => {
       checkIdempotencyKey(request.idempotencyKey);
-      const sent = operation.body ? { body: await jsonTextOf(request) } : { unsent: await unreadTextOf(request) };
+      const sent = operation.body ? { body: await jsonTextOf(request) } : { ignoredBody: await ignoredBodyOf(request) };
       return { id: request.id, query: request.query, ...sent };
     };
     return writtenAnswer(await gateway.writes.write(request, operation, input));

@@ -34,7 +34,7 @@ export async function waited(
   const { waiting } = gateway;
   const account = await gateway.accountOf(request);
   const wait = waiting.begin(account);
-  const stay = request.onLeft(() => wait.wake());
+  const stopListening = request.onLeft(() => wait.wake());
   try {
     let answer = await answerBy(await open());
     // A place is taken only now: the first reading may last, and the upstream may refuse its credential.
@@ -51,7 +51,7 @@ export async function waited(
     const names = `${applied === undefined ? '' : `${applied}, `}wait=${seconds}`;
     return { ...answer, headers: { ...answer.headers, 'Preference-Applied': names } };
   } finally {
-    stay();
+    stopListening();
     waiting.end(account, wait);
   }
 }
