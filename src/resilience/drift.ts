@@ -4,7 +4,7 @@ import type { Metrics } from '../core/metrics.ts';
 import type { UpstreamAnswer } from '../upstream/call.ts';
 import type { Operation } from '../upstream/operation.ts';
 
-/** After `TRUSTED_AFTER` answers of an operation that fit, only every twentieth is checked, until one does not fit. */
+/** After this many answers of an operation that fit, only every twentieth is checked, until one does not fit. */
 const TRUSTED_AFTER = 100;
 const THEN_ONE_IN = 20;
 

@@ -13,21 +13,21 @@ import { errorOf, etagOf, type Form, formHeaders, isKnown, knownIn, note } from 
  */
 export async function linesAnswer(
   request: HonoRequest,
-  { asked, changesOnly }: Form,
+  { composition, changesOnly }: Form,
   results: readonly MaybePromise<SectionResult>[],
 ): Promise<Answer> {
-  const names = composedNames(asked);
+  const names = composedNames(composition);
   const resultsOf = (some: readonly string[]) => results.filter((_, at) => some.includes(names[at] ?? ''));
-  const required = await allOf(resultsOf(requiredSections(asked)));
+  const required = await allOf(resultsOf(requiredSections(composition)));
   const timing = required.map(({ name, ms, state }) => timingOf(name, ms, state)).join(', ');
   request.cache = 'stream';
   request.isStream = true;
-  const known = changesOnly ? knownIn(request.header('if-none-match'), asked) : undefined;
+  const known = changesOnly ? knownIn(request.header('if-none-match'), composition) : undefined;
   const type = { 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' };
   return {
     status: 200,
-    headers: { ...formHeaders(asked, known), ...NO_STORE, ...type },
-    body: streamOf(request, { wanted: resultsOf(asked.wanted), known }),
+    headers: { ...formHeaders(composition, known), ...NO_STORE, ...type },
+    body: streamOf(request, { wanted: resultsOf(composition.wanted), known }),
     ...(timing && { timing }),
   };
 }

@@ -12,9 +12,9 @@ import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
-import { secondsFor, waited } from './waited.ts';
+import { waitSecondsOf, answerOnChange } from './waited.ts';
 
-/** The upstream's endpoints, each at its own path (`contract.md` section 2). */
+/** A route for each row, at the row's own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway, { operations }: Table): Route[] {
   return operations.map((operation) => {
     const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
@@ -37,21 +37,21 @@ function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
       if (fresh) return readAnswer(request, fresh);
       return gateway.read(read, request, snapshot).then((result) => readAnswer(request, result));
     };
-    const seconds = mayWait ? secondsFor(request) : 0;
-    return seconds === 0 ? whenDone(open(), answer) : waited(request, gateway, { open, answer }, seconds);
+    const seconds = mayWait ? waitSecondsOf(request) : 0;
+    return seconds === 0 ? whenDone(open(), answer) : answerOnChange(request, gateway, { open, answer }, seconds);
   };
 }
 
 const JSON_TYPE = 'application/json';
 const HIT_TIMING = timingOf('upstream', 0, 'hit');
 
-/** The answer to a read: whole, or 304 if the client has it already (`contract.md` section 5). */
-function readAnswer(request: HonoRequest, reading: ReadResult): Answer {
-  const { entry, status, age, ttl } = reading;
-  request.cache = cacheWordOf(reading);
+/** The answer to a read: its body, or 304 if the client has it already (`contract.md` section 5). */
+function readAnswer(request: HonoRequest, result: ReadResult): Answer {
+  const { entry, status, age, ttl } = result;
+  request.cache = cacheWordOf(result);
   const timing = ttl === undefined ? timingOf('upstream', request.upstreamMs) : HIT_TIMING;
-  const headers: Record<string, string> = { 'Cache-Status': cacheStatusOf(reading), Vary: 'Authorization' };
-  const isKept = reading.isCacheable && status === 200;
+  const headers: Record<string, string> = { 'Cache-Status': cacheStatusOf(result), Vary: 'Authorization' };
+  const isKept = result.isCacheable && status === 200;
   if (entry === null || !isKept) headers['Cache-Control'] = NO_STORE['Cache-Control'];
   if (entry === null) return { status, headers, body: null, timing };
   if (isKept) {
@@ -85,7 +85,7 @@ function writtenAnswer({ status, text, replayed }: Written): Answer {
   return { status, headers: { ...headers, 'Content-Type': JSON_TYPE }, body: text };
 }
 
-/** An endpoint of the upstream, of its row. */
+/** Describes the endpoint of a row. */
 export function passthroughDescription(operation: Operation): Description {
   const { id, method, path, tag, summary, credential } = operation;
   return {
