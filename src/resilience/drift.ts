@@ -8,6 +8,11 @@ import type { Operation } from '../upstream/operation.ts';
 const TRUSTED_AFTER = 100;
 const THEN_ONE_IN = 20;
 
+interface Tools {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
 /**
  * Compares answers with their schemas. Fields that do not fit are logged each time that their count reaches a power of
  * two: a lasting change of the upstream is reported again and again, without flooding the log.
@@ -23,6 +28,7 @@ export class Drift {
     this.#tools = tools;
   }
 
+  /** Checks an answer, and reports the fields that do not fit. */
   check({ id, answer: schema }: Operation, { text, value: whole }: UpstreamAnswer): void {
     if (text === null || !schema) return;
     const inRow = this.#fitting.get(id) ?? 0;
@@ -45,12 +51,7 @@ export class Drift {
   }
 }
 
-interface Tools {
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-}
-
-/** Characters. Of a longer answer only a sample is checked: checking all of a bad one would block the process. */
+/** Of an answer with more characters only a sample is checked: checking all of a bad one would block the process. */
 const WHOLE_UP_TO = 8_192;
 const SAMPLE_ITEMS = 20;
 const SAMPLE_MEMBERS = 100;

@@ -11,7 +11,7 @@ import {
   PROBLEM_TYPE,
   problemOf,
 } from '../core/errors.ts';
-import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf } from '../gateway/overview.ts';
+import { COMPUTED, isFromPath, sourceOf, type Overview, parameterOf } from '../gateway/overview.ts';
 import { choicesOf } from '../gateway/plan.ts';
 import { EXPOSED } from '../http/cors.ts';
 import { documented, exampleOf, flag, integer, model, text, textLike, timestamp } from '../upstream/fields.ts';
@@ -313,7 +313,7 @@ function answerSchema({ id, sections, compute, computed = ANY }: Overview) {
   const metas: Record<string, Schema> = {};
   for (const [name, one] of Object.entries(sections)) {
     const answer = one.read.answer ?? z.null();
-    const orNull = one.required && !linkOf(one) ? answer : z.nullable(answer);
+    const orNull = one.required && !sourceOf(one) ? answer : z.nullable(answer);
     data[name] = one.required ? orNull : z.optional(orNull);
     metas[name] = one.required ? sectionMeta : z.optional(sectionMeta);
   }
