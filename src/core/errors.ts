@@ -97,11 +97,11 @@ export type Fault =
   /** What came is not HTTP. */
   | 'malformed'
   | 'timeout'
-  /** The upstream said 502, 503 or 504. */
+  /** The upstream answered with 502, 503 or 504. */
   | 'unavailable'
-  /** It said another 5xx, or broke off in the middle of its answer. */
+  /** The upstream answered with another 5xx, or broke off in the middle of its answer. */
   | 'failed'
-  /** It answered with something unusable. */
+  /** The upstream answered with something unusable. */
   | 'unusable';
 
 /** Why the upstream gave no good answer, for the log, metrics and traces (`contract.md` section 9). */

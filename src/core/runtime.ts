@@ -16,7 +16,7 @@ export type WaitUntil = (work: Promise<unknown>) => void;
 export interface Digest {
   /** `portico-` and 12 characters: the gateway's name in `Via`. On Node all instances with the same secrets have the same. */
   readonly gatewayId: string;
-  /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */
+  /** Keyed hash of a credential, the store's `AccountId`. Under another secret it is another one. */
   account(credential: string): MaybePromise<string>;
   /** Keyed hash of a client's address, for the log. */
   address(address: string): MaybePromise<string>;

@@ -51,7 +51,7 @@ export class Drift {
   }
 }
 
-/** Of an answer with more characters only a sample is checked: checking all of a bad one would block the process. */
+/** Only a sample of an answer with more characters is checked: checking all of a bad one would block the process. */
 const WHOLE_UP_TO = 8_192;
 const SAMPLE_ITEMS = 20;
 const SAMPLE_MEMBERS = 100;
