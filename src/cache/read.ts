@@ -11,16 +11,16 @@ import type { CachePolicy } from '../upstream/operation.ts';
 import type { Read } from '../upstream/read.ts';
 import { Flights } from './flights.ts';
 
-/** The answer to a read, and how the cache handled it, in the terms of RFC 9211. */
+/** The answer to a read, and how the cache handled it, in the terms of `Cache-Status` (RFC 9211). */
 export interface ReadResult {
   readonly status: number;
   /** Null if the upstream answered without a body. */
   readonly entry: Entry | null;
-  /** Seconds since the upstream gave or confirmed it. */
+  /** Seconds since the upstream gave or confirmed the answer. */
   readonly age: number;
   /** Seconds that the copy stays fresh, negative when it is stale. Absent if the upstream was asked. */
   readonly ttl?: number | undefined;
-  /** Why the upstream did not give a newer one, in a copy that is stale. */
+  /** For a stale copy: the code of the failure for which there is no newer one. */
   readonly code?: string | undefined;
   /** Why the upstream was asked. */
   readonly fwd?: 'miss' | 'stale' | 'request' | 'bypass';
@@ -37,16 +37,16 @@ export function cacheStatusOf({ ttl, fwd = 'miss', isStored, isCollapsed }: Read
   return `portico; fwd=${fwd}${isStored ? '; stored' : ''}${isCollapsed ? '; collapsed' : ''}`;
 }
 
-/** One word of it, for logs. */
+/** How the cache handled a read, in one word, for logs. */
 export function cacheWordOf({ ttl, fwd = 'miss' }: Pick<ReadResult, 'ttl' | 'fwd'>): string {
   if (ttl === undefined) return fwd;
   return ttl < 0 ? 'stale' : 'hit';
 }
 
-/** For which part of a request something is read; aborted when nobody waits for that part any more. */
-export interface Part {
+export interface ReadOptions {
+  /** The leg of the request that waits for the read. */
   readonly leg?: string | undefined;
-  /** Absent: as the request. */
+  /** Aborted when nobody waits for the read any more. By default the request's own. */
   readonly abortable?: Abortable | undefined;
 }
 
@@ -54,32 +54,42 @@ interface Options {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly digest: Digest;
-  /** How long a call may take with all its attempts. */
+  /** How long a call may take with all its attempts, in milliseconds. */
   readonly timeoutMs: number;
   /** While the circuit is open, an older copy is served at once instead of waiting for the upstream to fail. */
   readonly isCircuitOpen: () => boolean;
   readonly call: (read: Read, request: ClientRequest, how: CallOptions) => Promise<UpstreamAnswer>;
   /** Called with what a request is refused with. */
   readonly onError: (request: ClientRequest, error: unknown) => void;
-  /** Refuses input that is not as documented. Called only if no copy answers: the input of a copy was checked before. */
+  /** Throws for input that is not as documented. Called only where no copy answers: a copy's input was checked before. */
   readonly check: (read: Read) => void;
 }
 
 type CallOptions = Pick<UpstreamCall, 'leg' | 'validators' | 'abortable' | 'endsAt'>;
 
-/** What a fetch came to, for all who wait for it. `holds`: whether the copy that was found is still valid. */
-type Done =
+/** A read that the upstream is asked for, and what the store has found for it. */
+interface Fetch extends ReadOptions {
+  readonly read: Read;
+  readonly request: ClientRequest;
+  readonly snapshot: Snapshot;
+  readonly found: Found;
+  /** Undefined if the answer is not to be kept. */
+  readonly policy: CachePolicy | undefined;
+}
+
+/** How a fetch ended, for all who wait for it. `holds`: whether the copy that was found is still valid. */
+type FetchResult =
   | { readonly status: number; readonly entry: Entry | null; readonly isStored: boolean }
   | { readonly error: unknown; readonly holds: boolean };
 
 /**
- * Answers with a fresh copy; else with a stale one, which is refreshed in the background; else from the upstream; and if
- * that fails, or at once while the circuit is open, with an older copy.
+ * Answers with a fresh copy; else with a stale one, which is refreshed in the background; else from the upstream. Where the
+ * upstream fails, and at once while the circuit is open, an older copy answers.
  */
 export class Cache {
   readonly #options: Options;
-  readonly #flights = new Flights<Done>();
-  /** Copies that the upstream failed to renew, with the code of that. */
+  readonly #flights = new Flights<FetchResult>();
+  /** Copies that the upstream failed to renew, with the code of the failure. */
   readonly #failed = new WeakMap<Entry, string>();
 
   constructor(options: Options) {
@@ -96,39 +106,40 @@ export class Cache {
   }
 
   /** At once where a copy answers. @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  read(read: Read, request: ClientRequest, snapshot: Snapshot, part: Part = WHOLE): MaybePromise<ReadResult> {
+  read(
+    read: Read,
+    request: ClientRequest,
+    snapshot: Snapshot,
+    { leg, abortable }: ReadOptions = {},
+  ): MaybePromise<ReadResult> {
     const fresh = this.fresh(read, request, snapshot);
     if (fresh) return fresh;
-    const asked = snapshot.lookup(read);
-    const found = asked instanceof Promise ? request.during('store', asked, part.leg) : asked;
-    return whenDone(found, (one) => {
-      const { policy } = read.row;
-      if (request.cacheMode !== 'no-store')
-        return this.#answer(new Fetch(read, request, { snapshot, found: one, policy, part }), policy);
+    return whenDone(request.during('store', snapshot.lookup(read), leg), (found) => {
+      const fetch: Fetch = { read, request, snapshot, found, policy: read.row.policy, leg, abortable };
+      if (request.cacheMode !== 'no-store') return this.#answer(fetch);
       // Neither answered from the cache nor put in it.
-      const unseen = { ...one, entry: undefined };
-      return this.#ask(new Fetch(read, request, { snapshot, found: unseen, policy: undefined, part }), 'request');
+      return this.#ask({ ...fetch, found: { ...found, entry: undefined }, policy: undefined }, 'request');
     });
   }
 
   /** Answers with the copy that was found, or asks the upstream. */
-  #answer(fetch: Fetch, policy: CachePolicy | undefined): MaybePromise<ReadResult> {
-    const { read, request, snapshot, found } = fetch;
+  #answer(fetch: Fetch): MaybePromise<ReadResult> {
+    const { read, request, found, policy } = fetch;
     const { entry } = found;
     if (!policy) return this.#ask(fetch, 'bypass');
     if (request.cacheMode === 'no-cache') return this.#ask(fetch, 'request');
     if (!entry) return this.#ask(fetch, 'miss');
     const freshMs = freshMsOf(entry, read, this.#options.clock.now());
-    const isGood = freshMs > 0 || isWithin(policy.stale, freshMs);
-    const isInPlace = !isGood && isUsable(policy, freshMs) && this.#options.isCircuitOpen();
-    if (!isGood && !isInPlace) return this.#ask(fetch, 'stale');
-    // Refreshed in the background; no request waits for it or can cancel it.
-    if (freshMs <= 0) void this.#join(new Fetch(read, request, { snapshot, found, policy, part: BEHIND }));
+    const mayAnswer = freshMs > 0 || isWithin(policy.stale, freshMs);
+    const isFallback = !mayAnswer && isUsable(policy, freshMs) && this.#options.isCircuitOpen();
+    if (!mayAnswer && !isFallback) return this.#ask(fetch, 'stale');
+    // A refresh in the background: no request waits for it or can cancel it.
+    if (freshMs <= 0) void this.#join({ ...fetch, leg: BACKGROUND });
     const failed = freshMs > 0 ? undefined : this.#failed.get(entry);
-    return this.#resultOf(entry, freshMs, isInPlace ? (failed ?? 'upstream_unavailable') : failed);
+    return this.#resultOf(entry, freshMs, isFallback ? (failed ?? 'upstream_unavailable') : failed);
   }
 
-  /** Counts and gives the answer from a copy. `code`: of the failure for which it is given although it is stale. */
+  /** The answer from a copy; counts the read. `code`: of the failure for which a stale copy answers. */
   #resultOf(entry: Entry, freshMs: number, code: string | undefined): ReadResult {
     const { metrics, clock } = this.#options;
     metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
@@ -137,20 +148,21 @@ export class Cache {
     return { status: 200, entry, age: ageOf(entry, clock.now()), ttl, code, isCacheable: true };
   }
 
+  /** Waits for the upstream's answer. Where the upstream fails, an older copy answers. @throws GatewayError; ClientLeft */
   async #ask(fetch: Fetch, fwd: NonNullable<ReadResult['fwd']>): Promise<ReadResult> {
     const { check, metrics, clock, onError } = this.#options;
-    const { read, request, snapshot, policy, found, part } = fetch;
+    const { read, request, snapshot, policy, found, leg } = fetch;
     check(read);
     let waiting: Phase | undefined;
     const onJoined = (begunBy: ClientRequest) => {
-      waiting = request.beginPhase('joined', part.leg);
+      waiting = request.beginPhase('joined', leg);
       waiting.joined = { requestId: begunBy.requestId, span: begunBy.span?.ids };
     };
-    let done: Done;
+    let done: FetchResult;
     try {
-      done = await this.#join(fetch, part.abortable ?? request.abortable, onJoined);
+      done = await this.#join(fetch, fetch.abortable ?? request.abortable, onJoined);
     } catch (error) {
-      // The reader itself has given up: its client has left, or its time is up.
+      // This request has given up: its client has left, or its time is up.
       done = { error, holds: snapshot.holds(read, found) };
     }
     if (waiting) waiting.end ??= clock.now();
@@ -168,7 +180,7 @@ export class Cache {
     return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
   }
 
-  /** The copy that was found, unless a write or a refusal has invalidated it since, or it has expired. */
+  /** The answer from the copy that was found. Undefined if it expired, or a write or a refusal has invalidated it since. */
   #olderCopy({ policy, request, read, found }: Fetch, error: unknown, holds: boolean): ReadResult | undefined {
     const { entry } = found;
     if (!policy || !entry || !holds || request.cacheMode === 'no-cache' || !isFailure(error)) return undefined;
@@ -176,21 +188,21 @@ export class Cache {
     return isUsable(policy, freshMs) ? this.#resultOf(entry, freshMs, error.code) : undefined;
   }
 
-  /** `no-cache` joins no ordinary call, which may have been sent before it; `no-store` none at all. */
-  #join(fetch: Fetch, waiter?: Abortable, onJoined?: (begunBy: ClientRequest) => void): Promise<Done> {
+  /** Joins an equal fetch that is under way, or begins one. With `no-store` a request shares its fetch with nobody. */
+  #join(fetch: Fetch, waiter?: Abortable, onJoined?: (begunBy: ClientRequest) => void): Promise<FetchResult> {
     const { read, request, found } = fetch;
-    // The version is part of it, so that a read after a write never joins a call from before the write.
-    const flight =
+    // The key has the version, so that a read after a write never joins a call from before the write.
+    const key =
       request.cacheMode === 'no-store' ? crypto.randomUUID() : `${request.account} ${found.version} ${read.key}`;
     const start = (abortable: Abortable) => this.#fetch(fetch, abortable);
-    return this.#flights.join(flight, { request, start, waiter, ...(onJoined && { onJoined }) });
+    return this.#flights.join(key, { request, start, waiter, ...(onJoined && { onJoined }) });
   }
 
-  async #fetch(fetch: Fetch, abortable: Abortable): Promise<Done> {
+  /** Asks the upstream, and stores or drops the copy. Never rejects. */
+  async #fetch(fetch: Fetch, abortable: Abortable): Promise<FetchResult> {
     const { clock, digest, call, timeoutMs } = this.#options;
-    const { read, request, snapshot, policy, found } = fetch;
-    const { leg } = fetch.part;
-    const copy = found.entry; // which the upstream may confirm
+    const { read, request, snapshot, policy, found, leg } = fetch;
+    const copy = found.entry; // the upstream may confirm it with a 304
     const validators = (copy?.validators.etag ?? copy?.validators.lastModified) ? copy?.validators : undefined;
     try {
       const answer = await call(read, request, { leg, validators, abortable, endsAt: clock.now() + timeoutMs });
@@ -210,48 +222,24 @@ export class Cache {
     }
   }
 
-  #save({ read, request, snapshot, found, part }: Fetch, fetched: Fetched): MaybePromise<Saved> {
-    const saved = snapshot.save(read, found, fetched);
-    return saved instanceof Promise ? request.during('store', saved, part.leg) : saved;
+  #save({ read, request, snapshot, found, leg }: Fetch, fetched: Fetched): MaybePromise<Saved> {
+    return request.during('store', snapshot.save(read, found, fetched), leg);
   }
 }
 
-/** A read that the upstream is asked for, and what the store has found for it. */
-class Fetch {
-  readonly read: Read;
-  readonly request: ClientRequest;
-  readonly snapshot: Snapshot;
-  readonly found: Found;
-  /** Undefined if the answer is not to be kept. */
-  readonly policy: CachePolicy | undefined;
-  readonly part: Part;
-
-  constructor(read: Read, request: ClientRequest, rest: Pick<Fetch, 'snapshot' | 'found' | 'policy' | 'part'>) {
-    this.read = read;
-    this.request = request;
-    this.snapshot = rest.snapshot;
-    this.found = rest.found;
-    this.policy = rest.policy;
-    this.part = rest.part;
-  }
-}
-
-const WHOLE: Part = {};
-const BEHIND: Part = { leg: BACKGROUND };
-
-/** Milliseconds that an entry stays fresh; negative if it is stale. */
+/** For how long an entry stays fresh, in milliseconds; negative if it is stale. */
 const freshMsOf = (entry: Entry, { freshMs }: Read, now: number) => entry.storedAt + freshFor(entry, freshMs) - now;
 
-/** Seconds. */
+/** The age of an entry, in seconds. */
 const ageOf = ({ storedAt }: Entry, now: number) => Math.max(0, Math.floor((now - storedAt) / 1000));
 
-/** Whether a copy is fresh, or has not been stale for so many seconds. */
+/** Whether a copy is fresh, or has been stale for less than `seconds`. */
 const isWithin = (seconds: number, freshMs: number) => -freshMs < seconds * 1000;
 
-/** Whether a copy may be given where the upstream fails. */
+/** Whether a copy may answer where the upstream fails. */
 const isUsable = ({ stale, onError }: CachePolicy, freshMs: number) => isWithin(Math.max(stale, onError), freshMs);
 
-/** The copy that the upstream has confirmed with a 304; else what it answered, or null without a body. */
+/** The copy to keep of an answer: of a 304 the old copy, confirmed; null for an answer without a body. */
 function entryOf(answer: UpstreamAnswer, copy: Entry | undefined, etag: string, storedAt: number): Entry | null {
   const { text, links, validators, maxFreshMs, notModified } = answer;
   const bound = maxFreshMs === undefined ? {} : { maxFreshMs };
@@ -259,7 +247,7 @@ function entryOf(answer: UpstreamAnswer, copy: Entry | undefined, etag: string, 
   return text === null ? null : { text, links, validators, etag, storedAt, ...bound };
 }
 
-/** A refusal means that the copy is no longer valid, or that the account may no longer see any. */
+/** What an error makes invalid: after a refusal the copy, or all copies of an account that the upstream refuses. */
 function dropOf(error: unknown): Fetched['drop'] {
   if (!(error instanceof GatewayError)) return undefined;
   const { status } = error;
@@ -267,7 +255,7 @@ function dropOf(error: unknown): Fetched['drop'] {
   return status >= 500 || status === 429 ? undefined : 'key';
 }
 
-/** A failure of the upstream, for which an older copy may be served instead. Never a refusal. */
+/** Whether an error is a failure of the upstream, for which an older copy may answer. A refusal is none. */
 function isFailure(error: unknown): error is GatewayError {
   return error instanceof GatewayError && (error.status === 429 || (error.status >= 502 && error.status <= 504));
 }

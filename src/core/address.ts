@@ -1,4 +1,4 @@
-/** What limits count a client by: an IPv4 address, or the /64 of an IPv6 one, since one household has a whole /64. */
+/** The address by which limits count a client: IPv4, or the /64 of IPv6, since one household has a whole /64. */
 export function clientAt(address: string): string {
   return address.includes(':') ? prefixOf(address) : address;
 }
@@ -14,7 +14,7 @@ function prefixOf(address: string): string {
 const groupsOf = (part: string) => (part === '' ? [] : part.split(':'));
 
 /**
- * As browsers write it: in lower case, without a default port or a path. Apps in web views have schemes of their own; no
+ * An origin as browsers write it: in lower case, without a default port or a path. Apps in web views have schemes of their own; no
  * page has an origin of `ftp`, `file`, `ws` or `wss`.
  */
 const ORIGIN = /^(?!(?:ftp|file|wss?):)[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?$/;

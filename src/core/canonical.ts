@@ -1,9 +1,9 @@
 import { endOfScalar, endOfString, skipSpace, stringAt } from './json.ts';
 
 /**
- * Equal for JSON texts with the same meaning: members sorted by name, no space, strings escaped in one way. Numbers stay as
- * they are written: parsed, two different ones could become equal. Members of the outermost object in `without` are left
- * out. The text has to be valid JSON that is not deep; it is read once, since a client may send a long one.
+ * The canonical form, which JSON texts with the same meaning share: members sorted by name, no space, strings escaped in one
+ * way. Numbers stay as they are written: parsed, two different ones could become equal. `without`: members of the outermost
+ * object to leave out. The text has to be valid JSON that is not deep. It is read once, since a client may send a long one.
  */
 export function canonical(text: string, without?: ReadonlySet<string>): string {
   return new Scan(text).value(without);

@@ -22,7 +22,7 @@ export function base64Url(bytes: ArrayBuffer): string {
   return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
-/** The bytes of that; undefined if it is not what `base64Url` makes of them. */
+/** The bytes of a text that `base64Url` made; undefined for any other text. */
 export function bytesOfBase64Url(text: string): Bytes | undefined {
   if (!/^[\w-]+$/.test(text) || text.length % 4 === 1) return undefined;
   const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0));
@@ -42,7 +42,7 @@ export class Sealing {
     );
   }
 
-  /** `by`: the first secret unless said otherwise. Returns the initialization vector and what is sealed. */
+  /** Seals with the first secret, or the last. Returns the initialization vector and the sealed text. */
   async seal(additionalData: string, text: string, by: 'first' | 'last' = 'first'): Promise<Bytes> {
     const key = this.#keys.at(by === 'first' ? 0 : -1);
     if (!key) throw new Error('nothing is sealed without a secret');
@@ -54,7 +54,7 @@ export class Sealing {
     return value;
   }
 
-  /** Undefined where it was sealed with other data or a secret that is not listed, or was changed since. */
+  /** Opens a sealed value. Undefined if it was changed, or sealed with other data or a secret that is not listed. */
   async open(additionalData: string, value: Uint8Array): Promise<string | undefined> {
     const bytes = new Uint8Array(value); // WebCrypto takes no view of a shared buffer
     const algorithm = algorithmOf(bytes.subarray(0, IV_BYTES), additionalData);

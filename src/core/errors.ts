@@ -4,10 +4,10 @@ export interface ErrorKind {
   readonly title?: string | undefined;
 }
 
-/** Without a title of its own, its code in words is its title. */
+/** One kind of error. By default its title is its code in words. */
 const kind = (status: number, description: string, title?: string): ErrorKind => ({ status, description, title });
 
-/** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
+/** Every code of ours (`contract.md` section 4). The first code of a status names the upstream's refusals without a code. */
 export const ERRORS = {
   bad_request: kind(400, 'The request cannot be understood.'),
   malformed_json: kind(400, 'The request body is not valid JSON.', 'Malformed JSON'),
@@ -87,7 +87,7 @@ export interface ErrorItem {
 
 /** How an upstream call failed, for retries, circuit and idempotency; clients never see it. */
 export type Fault =
-  /** We did not let it through: a gate, a limit, the store, its time was up. */
+  /** The gateway did not send it: a check, a limit or the store refused it, or its time was up. */
   | 'not_sent'
   /** There was no connection, or none in time. */
   | 'no_connection'
@@ -97,25 +97,25 @@ export type Fault =
   /** What came is not HTTP. */
   | 'malformed'
   | 'timeout'
-  /** The upstream said 502, 503 or 504. */
+  /** The upstream answered with 502, 503 or 504. */
   | 'unavailable'
-  /** It said another 5xx, or broke off in the middle of its answer. */
+  /** The upstream answered with another 5xx, or broke off in the middle of its answer. */
   | 'failed'
-  /** It answered with something unusable. */
+  /** The upstream answered with something unusable. */
   | 'unusable';
 
 /** Why the upstream gave no good answer, for the log, metrics and traces (`contract.md` section 9). */
 export const REASONS = [
-  /** Its name has no address. */
+  /** The upstream's name has no address. */
   'dns',
   'refused',
-  /** Its certificate is not trusted, or it does not speak TLS where we do. */
+  /** The upstream's certificate is not trusted, or the upstream does not speak TLS. */
   'tls',
   'reset',
-  /** There is no way to it; on Workers every failure to connect. */
+  /** There is no route to the upstream; on Workers every failure to connect. */
   'unreachable',
   'timeout',
-  /** It said 5xx, or something that is no answer to a call. */
+  /** The upstream answered with 5xx, or with a status that is no answer to a call. */
   'status',
   'bad_body',
   'too_large',
@@ -127,12 +127,12 @@ const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'no_connection', 'connec
 
 interface Particulars {
   readonly detail?: string | undefined;
-  /** Without one, that of its code. */
+  /** By default the title of the code. */
   readonly title?: string | undefined;
   readonly errors?: readonly ErrorItem[];
   /** Seconds. */
   readonly retryAfter?: number | undefined;
-  /** A write that went out and got no readable answer. */
+  /** Set for a write that was sent and got no readable answer. */
   readonly outcome?: 'unknown' | undefined;
   /** The section of an overview that failed, and with it the whole. */
   readonly section?: string;
@@ -142,13 +142,13 @@ interface Particulars {
   readonly cause?: unknown;
 }
 
-/** Anything that ends a request without an answer. An answer is made of it in `http/reply.ts`. */
+/** Ends a request without the upstream's answer. `http/reply.ts` makes a problem of it. */
 export class GatewayError extends Error {
   override readonly name = 'GatewayError';
   readonly code: string;
   readonly status: number;
   readonly particulars: Particulars;
-  /** Whether an answer was made of it by `getResponse`, and by nobody else. */
+  /** Whether Hono's default `onError` has made an answer of this by `getResponse`. */
   isAnswered = false;
 
   private constructor(code: string, status: number, particulars: Particulars) {
@@ -162,7 +162,7 @@ export class GatewayError extends Error {
     return new GatewayError(code, ERRORS[code].status, particulars);
   }
 
-  /** An upstream 4xx, under the upstream's own code, if it has one, and its status. */
+  /** An upstream 4xx, with the upstream's status and, if there is one, the upstream's own code. */
   static refusal(own: string | undefined, status: number, particulars: Particulars): GatewayError {
     const named = ERROR_CODES.find((one) => ERRORS[one].status === status);
     return new GatewayError(own ?? named ?? `status_${status}`, status, particulars);
@@ -174,7 +174,7 @@ export class GatewayError extends Error {
     return fault !== undefined && UNSENT.has(fault);
   }
 
-  /** What happened, for people. */
+  /** What happened, in a sentence for people. */
   get detail(): string {
     return this.particulars.detail ?? (isOwn(this) ? ERRORS[this.code].description : titleOf(this.code));
   }
@@ -192,7 +192,7 @@ export class GatewayError extends Error {
     return this.particulars.outcome === undefined && isTransient(this.code, this.status);
   }
 
-  /** What Hono's own `onError` answers where a handler of a host's throws it. Behind `gateway.request` the whole problem follows. */
+  /** Called by Hono's default `onError` if a host's handler throws this. Behind `gateway.request` the whole problem replaces it. */
   getResponse(): Response {
     this.isAnswered = true;
     const { type, title, status, code, detail } = problemOf(this, { instance: '', mount: '', requestId: '' });
@@ -200,12 +200,13 @@ export class GatewayError extends Error {
     return new Response(JSON.stringify({ type, title, status, code, detail }), { status, headers });
   }
 
+  /** A copy with these particulars. */
   with(particulars: Particulars): GatewayError {
     return new GatewayError(this.code, this.status, { ...this.particulars, ...particulars });
   }
 }
 
-/** A code of ours with another status is the upstream's own, with its own meaning. */
+/** Whether the code is ours. One of our codes with another status is the upstream's, with another meaning. */
 export const isOwn = (error: GatewayError): error is GatewayError & { readonly code: ErrorCode } =>
   isErrorCode(error.code) && ERRORS[error.code].status === error.status;
 
@@ -214,7 +215,7 @@ export class ClientLeft extends Error {
   override readonly name = 'ClientLeft';
 }
 
-/** What a code of the upstream's own looks like. */
+/** The form of a code of the upstream's own. */
 export const CODE = /^(\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/;
 
 /**

@@ -1,5 +1,5 @@
-import { GatewayError } from '../core/errors.ts';
-import type { Trace } from '../core/timeline.ts';
+import { GatewayError } from './errors.ts';
+import type { Trace } from './timeline.ts';
 
 const AUTHORIZATION = /^(?:token|bearer) +([\x21-\x7e]{1,4096})$/i;
 
@@ -18,7 +18,7 @@ export function credentialOf(authorization: string | undefined): string {
   throw GatewayError.of('unauthenticated', { detail, headers: { 'WWW-Authenticate': 'Token' } });
 }
 
-/** Whether `If-None-Match` names this ETag; compared weakly, as RFC 9110 section 13.1.2 has it. */
+/** Whether `If-None-Match` names this ETag, by weak comparison (RFC 9110, section 13.1.2). */
 export function noneMatch(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false;
   if (header === etag || header.trim() === '*') return true;

@@ -1,10 +1,10 @@
-/** Undefined if the text is no URL of a server. */
+/** The URL of a server; undefined if the text is none. */
 export function httpUrlOf(text: string): URL | undefined {
   const url = URL.parse(text.replace(/\/+$/, ''));
   return url && /^https?:\/\/[^/]/i.test(text) && url.port !== '0' ? url : undefined;
 }
 
-/** What was expected of which part, where the text is no such URL. */
+/** What a text would need to be such a URL, for an error message. */
 export function expectedHttpUrl(text: string): string {
   const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(text) ?? [];
   if (authority === undefined) return 'a URL whose scheme is http or https';
@@ -18,5 +18,5 @@ export function originOf(url: string): string {
   return slash < 0 ? url : url.slice(0, slash);
 }
 
-/** For links, which are put into JSON as they are. */
+/** Percent-encodes what may not stand in a link or in JSON as it is. */
 export const encoded = (text: string): string => text.replaceAll(/[^!#-[\]-~]/g, encodeURIComponent);

@@ -33,12 +33,12 @@ export function skipSpace(text: string, at: number): number {
   return position;
 }
 
-/** `at` is the opening quote. */
+/** Where a string ends. `at`: its opening quote. */
 export function endOfString(text: string, at: number): number {
   return closingQuote(text, at) + 1;
 }
 
-/** Negative where there is none. */
+/** The place of the closing quote; negative if there is none. */
 function closingQuote(text: string, opening: number): number {
   let position = text.indexOf('"', opening + 1);
   while (position > 0 && isEscaped(text, position)) position = text.indexOf('"', position + 1);
@@ -98,7 +98,7 @@ export function itemsOf(text: string, at = 0): Span[] {
   return items;
 }
 
-/** `take` is given the place of each member or item, and returns its end. Returns the end of the whole. */
+/** Calls `take` with the place of each member or item; `take` returns its end. Returns the end of the object or array. */
 function walk(text: string, at: number, opening: number, take: (position: number) => number): number {
   let position = skipSpace(text, at);
   if (text.charCodeAt(position) !== opening) return position;
@@ -125,9 +125,9 @@ export function stringAt(text: string, { start, end }: Span = { start: 0, end: t
 }
 
 /**
- * How deep arrays and objects are nested, and roughly how many members, items, arrays and objects there are. It is told of
- * any text, valid JSON or not, so that it can be refused before it is parsed: deep nesting breaks `JSON.stringify` later,
- * and many small values take a hundred times their size.
+ * How deep arrays and objects are nested, and roughly how many members, items, arrays and objects there are. The text need not
+ * be valid JSON: it is refused by this before it is parsed. Deep nesting breaks `JSON.stringify` later, and many small values
+ * take a hundred times their size.
  */
 export function extentOf(text: string): { readonly depth: number; readonly values: number } {
   let [level, depth, values] = [0, 0, 0];
@@ -149,7 +149,7 @@ export function extentOf(text: string): { readonly depth: number; readonly value
 export const MAX_DEPTH = 64;
 
 export function isTooDeep(text: string): boolean {
-  // Most texts have fewer brackets than that, wherever they stand: then nothing has to be walked through.
+  // Most texts have fewer brackets than that at all. Then the text is not walked through.
   return hasMore(text, '{', '[', MAX_DEPTH) && extentOf(text).depth > MAX_DEPTH;
 }
 
@@ -160,10 +160,10 @@ function hasMore(text: string, one: string, other: string, than: number): boolea
   return false;
 }
 
-/** Sixteen digits in a row: with fewer, every integer is exact. */
+/** An integer of fewer than sixteen digits is always exact. */
 const MAY_ROUND = /\d{16}/;
 
-/** What `JSON.parse` gives, but for integers that JavaScript would round: they stay text. */
+/** As `JSON.parse`, but integers that JavaScript would round stay text. */
 export const valueOf = (text: string): unknown =>
   MAY_ROUND.test(text) ? (JSON.parse(text, exact) as unknown) : (JSON.parse(text) as unknown);
 
@@ -182,10 +182,10 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** Whether it is JSON, and not nested too deeply. */
+/** Whether the text is JSON, and not nested too deeply. */
 export const isJson = (text: string): boolean => !isTooDeep(text) && parsedJson(text) !== undefined;
 
-/** Whether it is an object as a literal makes it: no list, no instance of a class, no promise. */
+/** Whether the value is an object as a literal makes it: no list, no instance of a class, no promise. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -5,7 +5,7 @@ export interface Logger {
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
   error(fields: LogFields, message: string): void;
-  /** The one line of each request; of a failure, with a status of 500 and above, as an error. */
+  /** Writes the one line of a request; with a status of 500 or above at the level of an error. */
   request(fields: RequestFields): void;
 }
 
@@ -27,18 +27,18 @@ interface RequestFields {
   /** Keyed hash of the client's address. */
   readonly client?: string | undefined;
   readonly code?: string | undefined;
-  /** Why the upstream failed. Of lines that are not about a request: an error code of the system or of the store. */
+  /** Why the upstream failed. In lines that are not about a request: an error code of the system or of the store. */
   readonly reason?: string | undefined;
-  /** Said of a write that may have happened. */
+  /** For a write that may have happened. */
   readonly outcome?: 'unknown' | undefined;
-  /** Sections. */
+  /** Names of sections. */
   readonly failed?: readonly string[] | undefined;
   readonly stale?: readonly string[] | undefined;
-  /** Said of a slow request. */
+  /** For a slow request. */
   readonly legs?: readonly LegFields[] | undefined;
 }
 
-/** Where the time of a part of a request went, in milliseconds: from its begin to the end of the part. */
+/** Where the time of a leg went, in milliseconds. `ms`: from the beginning of the request to the end of the leg. */
 interface LegFields {
   readonly leg: string;
   readonly ms: number;
@@ -56,13 +56,13 @@ export interface LogFields extends Partial<RequestFields> {
   readonly signal?: string;
   /** Host of the upstream. */
   readonly host?: string;
-  /** The system's code of what has failed. */
+  /** The system's code of a failure. */
   readonly errno?: string;
   readonly upstream_status?: number;
   readonly url?: string;
 }
 
-/** The request in which a fault was met. */
+/** The request in which a fault occurred. */
 interface Faulted {
   readonly requestId: string;
   readonly trace: { readonly traceId: string };

@@ -1,11 +1,11 @@
 import type { Reason } from './errors.ts';
 import type { CallOutcome, PhaseName } from './timeline.ts';
 
-/** Statuses by class, as labels have them. */
+/** Classes of statuses, for labels. */
 export const STATUS_CLASSES = ['2xx', '3xx', '4xx', '5xx'] as const;
 export type StatusClass = (typeof STATUS_CLASSES)[number];
 
-/** How the cache came to an answer; `collapsed` where a read joined a call under way. */
+/** How the cache answered a read; `collapsed`: the read joined a call under way. */
 export const READ_OUTCOMES = ['hit', 'stale', 'miss', 'bypass', 'collapsed'] as const;
 
 /** What became of a write with an idempotency key, or of a purchase. */
@@ -23,7 +23,7 @@ export type IdempotencyOutcome = (typeof IDEMPOTENCY_OUTCOMES)[number];
 /** Why a request or a call was turned away by the gateway itself. */
 export const REFUSALS = ['rate_limit', 'cooldown', 'circuit', 'slots', 'under_way', 'cut_off'] as const;
 
-/** What is under way now, and how many there may be of what is bounded. */
+/** Counts of what is under way now, and their bounds. */
 export type Gauge =
   | 'reads'
   | 'calls'
@@ -36,19 +36,19 @@ export type Gauge =
   | 'waits';
 
 /**
- * Where measurements go: prom-client on Node, nowhere on Workers. Labels have values of fixed sets, so that no client can
- * create new series.
+ * Where measurements go: prom-client on Node, nowhere on Workers. Labels have fixed sets of values, so no client can create a
+ * new series. Durations are in milliseconds.
  */
 export interface Metrics {
-  /** Said before the first request, so that all series are there from the start. */
+  /** Called before the first request, so that all series are there from the start. */
   expect(operations: readonly string[]): void;
   requestDone(labels: { operation: string; status: StatusClass; cache: string }, ms: number): void;
-  /** `reason`: empty unless it failed. */
+  /** `reason`: empty unless the call failed. */
   callDone(labels: { operation: string; outcome: CallOutcome; reason: Reason | '' }, ms: number): void;
   retried(operation: string): void;
-  /** Time of a request that went to a phase. */
+  /** How long a request was in a phase. */
   phaseDone(phase: PhaseName, ms: number): void;
-  /** Code of a problem that a client got, also in an overview or a batch. */
+  /** A problem that a client got, also in an overview or a batch, by its code. */
   problem(code: string): void;
   /** A field of an answer that did not fit its schema. */
   drifted(operation: string): void;

@@ -1,4 +1,4 @@
-/** Whether something may be logged that is the same each time. There are some dozens of such things. */
+/** Lets each message through once a minute. There are some dozens of messages, so none is forgotten. */
 export class OncePerMinute {
   readonly #loggedAt = new Map<string, number>();
 

@@ -1,6 +1,6 @@
 import type { ClientRequest } from './request.ts';
 
-/** A write of which nobody knows whether it has happened. */
+/** A write of which nobody knows whether it has happened. `at`: in milliseconds of the process's clock. */
 export interface UnknownOutcome {
   readonly requestId: string;
   readonly operation: string;
@@ -10,15 +10,15 @@ export interface UnknownOutcome {
   readonly at: number;
 }
 
-/** A circuit that is open. `probeAt`: when the next call may be let through. */
+/** A circuit that is open, since `since`. The next probe may be sent at `probeAt`. Both in milliseconds of the process's clock. */
 export interface OpenCircuit {
   readonly since: number;
   readonly probeAt: number;
 }
 
-/** Remembers a little of what has happened, for an operator to look at: numbers and words, never the request itself. */
+/** Keeps a little of what has happened for an operator to look at: numbers and words, never the request itself. */
 export interface Recorder {
-  /** Told of every request at its end. */
+  /** Called at the end of every request. */
   answered(request: ClientRequest, status: number, endedAt: number): void;
   unknown(write: UnknownOutcome): void;
   /** Sets the function that the circuit is read with; undefined while it is closed. */

@@ -2,7 +2,7 @@ import { Abortable } from './abortable.ts';
 import { ClientLeft, GatewayError, type Reason } from './errors.ts';
 import { cacheModeOf, credentialOf, requestIdOf, traceOf } from './headers.ts';
 import { encoded, originOf } from './http-url.ts';
-import type { Clock, WaitUntil } from './runtime.ts';
+import type { Clock, MaybePromise, WaitUntil } from './runtime.ts';
 import { Phase, type RequestSpan, type Trace } from './timeline.ts';
 
 /** The head of a request. */
@@ -14,7 +14,7 @@ export interface Head {
   header(name: string): string | undefined;
 }
 
-/** What is known of a request by the route that it came to. */
+/** What a route tells of the requests that come to it. */
 export interface RouteFacts {
   /** Name in logs. */
   readonly name: string;
@@ -22,7 +22,7 @@ export interface RouteFacts {
   readonly operation?: string | undefined;
   /** False where a secret may stand beside words of the client: their length together would tell of the secret (BREACH). */
   readonly mayBeCompressed?: boolean;
-  /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
+  /** A session call: its handler reads the cookie itself. */
   readonly isSession?: true;
   /** Neither logged nor counted, unless it is refused with a 4xx. */
   readonly isProbe?: true;
@@ -38,7 +38,7 @@ export interface Session {
   readonly expiresAt: number;
 }
 
-/** How many requests are allowed in a window. `by`: the name that clients see. */
+/** A rate limit: `limit` requests in a window of `lengthMs`. Clients see `by`; the store counts under `name`. */
 export interface Quota {
   readonly by: 'account' | 'address';
   readonly name: string;
@@ -49,69 +49,69 @@ export interface Quota {
 /** Where spans come from: OpenTelemetry on Node. Workers have the platform's. */
 export interface Tracing {
   /**
-   * Asks the sampler, which is done once, when a request begins. Gives the trace that it is in from then on, and its span if
-   * it is sampled; undefined where nobody wants traces.
+   * Asks the sampler. Called once, when a request begins. Returns the request's trace, and its span if it is sampled;
+   * undefined where tracing is off.
    */
   begin(request: ClientRequest): { readonly trace: Trace; readonly span: RequestSpan | undefined } | undefined;
 }
 
-/** What requests need of the gateway that they came to, and of its runtime. Made once. */
+/** What a request needs of its gateway and runtime. Made once for all requests. */
 export interface RequestTools {
   readonly config: { readonly publicUrl?: string | undefined; readonly requestTimeoutMs: number };
   readonly clock: Clock;
-  /** Absent where the platform traces, or what is served is not of interest. */
+  /** Absent where the platform traces, and for the admin listener. */
   readonly tracing?: Tracing | undefined;
-  /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
+  /** The client's address, for limits on requests without a credential. `header` reads a header of the request. */
   readonly addressOf: (env: object, header: Head['header']) => string;
-  /** The scheme by which the client came, where it is known to be another than that of the URL. Absent where the URL always has it. */
+  /** The scheme that the client used, where a trusted proxy says that it is not the URL's. Absent without such proxies. */
   readonly schemeOf?: ((env: object, header: Head['header']) => string | undefined) | undefined;
-  /** Gives back the room that a request takes, since it only waits. Absent where the platform counts them. */
+  /** Stops counting a request as under way, since it only waits. Absent where the platform counts requests. */
   readonly leaveRoom?: ((env: object) => void) | undefined;
 }
 
 const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
 
 /**
- * What a client asks, for all code that works on it, and what its line in the log will say. What not every request needs is
- * read from its head on first use. Instants are in milliseconds of the process's clock.
+ * One request of a client: what it asks, and what its log line will say. Getters read from the head on first use what not
+ * every request needs. Instants are in milliseconds of the process's clock.
  */
 export abstract class ClientRequest {
   readonly head: Head;
   readonly route: RouteFacts;
   readonly tools: RequestTools;
-  /** As the client wrote them, without the question mark. */
+  /** Path, and query without the question mark, both as the client wrote them. */
   readonly path: string;
   readonly query: string;
   readonly requestId: string;
-  /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
+  /** `no-cache`: the upstream is asked, and its answer stored. `no-store`: the cache is neither read nor written. */
   cacheMode: 'any' | 'no-cache' | 'no-store';
   readonly startedAt: number;
-  /** When the reading began that answers it. It is not the first where it has waited for a change. */
+  /** When its last reading began: later than `startedAt` for a request that has waited for a change. */
   begunAt: number;
-  /** The span of the request, where it is sampled. */
+  /** Undefined where the request is not sampled. */
   readonly span: RequestSpan | undefined;
-  /** Keyed hash of the credential, once it is known. */
+  /** Keyed hash of the credential; set by `accountOf`. */
   account: string | undefined;
-  /** Owner whose share of the bounded resources the request takes; set once it is known. */
+  /** Whose share of the bounded resources the request takes; set when it is admitted. */
   owner: string | undefined;
-  /** The limit that it was counted in; absent if none applies. */
+  /** The rate limit that counted it, and how far that is used. Undefined without one. */
   limitUse: { readonly quota: Quota; readonly use: { readonly used: number; readonly endsAt: number } } | undefined;
-  /** Set if it came by cookie, and that could be opened. */
+  /** The session of its cookie, once opened. */
   session: Session | undefined;
-  /** Upstream calls made for it so far, and their time in milliseconds. */
+  /** Attempts at the upstream so far, and their time in milliseconds. */
   upstreamCalls = 0;
   upstreamMs = 0;
-  /** For the log: how the cache handled the request, and the code of the problem that it got. */
+  /** For the log: how the cache handled the request, and the code of its problem. */
   cache: string | undefined;
   code: string | undefined;
-  /** Why the upstream failed it last. */
+  /** Why the last failed attempt at the upstream failed. */
   reason: Reason | undefined;
   outcome: 'unknown' | undefined;
-  /** Sections that failed, those that were stale, and those that a fresh copy answered where others were waited for. */
+  /** Names of sections: failed, stale, and answered from a fresh copy while others were waited for. */
   failed: string[] | undefined;
   stale: string[] | undefined;
   fresh: string[] | undefined;
-  /** What it has waited for, in the order in which that began. Undefined until the first one: an answer from the cache has none. */
+  /** What it has waited for, in order of the beginnings. Undefined until the first: an answer from the cache has none. */
   phases: Phase[] | undefined;
   isEnded = false;
   readonly #env: object;
@@ -121,10 +121,10 @@ export abstract class ClientRequest {
   #credential: string | undefined;
   #address: string | undefined;
   #abortable: Abortable | undefined;
-  /** Stops the timer, and listening for the client to leave. */
+  /** Stops the timer of `abortable`, and its listening for the client to leave. */
   #stop: (() => void) | undefined;
 
-  /** `env`: what the runtime knows of the connection. */
+  /** `env`: the runtime's object for the connection, which only its own functions in `tools` read. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, env: object) {
     const { url } = head;
     const start = originOf(url).length;
@@ -148,13 +148,12 @@ export abstract class ClientRequest {
     if (traced) this.#trace = traced.trace;
   }
 
-  /** The path that the app is mounted under, as the client wrote it. */
+  /** The path that the app is mounted under in a host's app, as the client wrote it; empty where it stands alone. */
   abstract readonly mounted: string;
   /** Whether the client has gone away. */
   abstract readonly hasLeft: boolean;
-  /** Keeps work alive that outlives the request. */
   abstract readonly waitUntil: WaitUntil;
-  /** Runs it when the client leaves. Returns what prevents that. */
+  /** Calls `run` when the client leaves, or at once if it has left. Returns a function that removes `run`. */
   abstract onLeft(run: () => void): () => void;
 
   get method(): string {
@@ -203,18 +202,18 @@ export abstract class ClientRequest {
     return (this.#address ??= this.tools.addressOf(this.#env, (name) => this.header(name)));
   }
 
-  /** What paths of the gateway begin with: empty where it stands alone. */
+  /** What links of the gateway have before their path: the path of `PUBLIC_URL`, else `mounted`. */
   get mount(): string {
     const { publicUrl } = this.tools.config;
     return publicUrl === undefined ? encoded(this.mounted) : publicUrl.slice(originOf(publicUrl).length);
   }
 
-  /** What links begin with: scheme, host and mount path. */
+  /** What absolute links begin with: scheme, host and `mount`. */
   get origin(): string {
     return this.tools.config.publicUrl ?? encoded(this.hostOrigin + this.mounted);
   }
 
-  /** When `REQUEST_TIMEOUT_MS` is over. */
+  /** When its time, `REQUEST_TIMEOUT_MS`, is over. */
   get endsAt(): number {
     return this.begunAt + this.tools.config.requestTimeoutMs;
   }
@@ -229,32 +228,31 @@ export abstract class ClientRequest {
     const abortable = new Abortable();
     const expire = () => abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
     const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    const stay = this.onLeft(() => abortable.abort(new ClientLeft()));
+    const stopListening = this.onLeft(() => abortable.abort(new ClientLeft()));
     this.#stop = () => {
       stopTimer();
-      stay();
+      stopListening();
     };
     return abortable;
   }
 
-  /** Writes down that it begins to wait for something, or that a part of it does, its leg. Whoever calls sets the end. */
+  /** Begins a phase of the request, or of one of its legs. The caller sets the phase's end. */
   beginPhase(phase: Phase['phase'], leg?: string, start = this.tools.clock.now()): Phase {
     const begun = new Phase(phase, start, leg);
     (this.phases ??= []).push(begun);
     return begun;
   }
 
-  /** Waits for something, with a phase that is as long. */
-  async during<T>(phase: Phase['phase'], work: Promise<T>, leg?: string): Promise<T> {
+  /** Returns `work`, with a phase that lasts until it is done. A value that is there already makes no phase. */
+  during<T>(phase: Phase['phase'], work: MaybePromise<T>, leg?: string): MaybePromise<T> {
+    if (!(work instanceof Promise)) return work;
     const begun = this.beginPhase(phase, leg);
-    try {
-      return await work;
-    } finally {
-      begun.end = this.tools.clock.now();
-    }
+    const end = () => void (begun.end = this.tools.clock.now());
+    void work.then(end, end);
+    return work;
   }
 
-  /** Waits: what it holds is given back meanwhile, and the reading that follows has its own time. */
+  /** Waits for a change. Meanwhile the request holds neither room nor timer; the reading that follows has its own time. */
   async whileWaiting(wait: () => Promise<void>): Promise<void> {
     const { clock, leaveRoom } = this.tools;
     if (!this.#hasLeftRoom) leaveRoom?.(this.#env);
@@ -266,6 +264,7 @@ export abstract class ClientRequest {
     this.begunAt = clock.now();
   }
 
+  /** Releases the timer, and the listener for the client. */
   end(): void {
     this.isEnded = true;
     this.#stop?.();

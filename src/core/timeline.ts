@@ -1,9 +1,8 @@
 import type { Reason } from './errors.ts';
 
 /**
- * What the time of a request goes to: `gates` until a call may be sent, `slot` in the queue for one, `store` asking the shared
- * store, `joined` to another request's call, `attempt` at the upstream,
- * `back-off` between two of these; `own` is all that is left.
+ * What a request spends its time on: `gates` waiting for the hook `headers`, `slot` waiting for a slot, `store` asking the
+ * shared store, `joined` waiting for another call, `attempt` at the upstream, `back-off` between two attempts. `own` is the rest.
  */
 export const PHASES = ['own', 'gates', 'slot', 'store', 'joined', 'attempt', 'back-off'] as const;
 export type PhaseName = (typeof PHASES)[number];
@@ -12,10 +11,10 @@ export type PhaseName = (typeof PHASES)[number];
 export const CALL_OUTCOMES = ['good', 'refused', 'failed', 'abandoned'] as const;
 export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
-/** The leg of what goes on behind an answer, such as the refresh of a stale copy: the request has not waited for it. */
+/** The leg of work that the request does not wait for, such as the refresh of a stale copy. */
 export const BACKGROUND = '(background)';
 
-/** A request, by its ids. */
+/** The ids of the request whose call another one has joined. */
 export interface Joined {
   readonly requestId: string;
   readonly span: RequestSpan['ids'] | undefined;
@@ -30,9 +29,9 @@ export interface Trace {
   readonly parentId?: string | undefined;
 }
 
-/** The span of a request (OpenTelemetry). Of its phases only the attempts have theirs as they go; all others get it at the end. */
+/** The span of a request (OpenTelemetry). Attempts get their spans when they begin; all other phases when the request ends. */
 export interface RequestSpan {
-  /** For those who wait for its call. */
+  /** For requests that join its call. */
   readonly ids: object;
   attempt(phase: Phase, sent: Sent): AttemptSpan;
   /** `endedAt`: in milliseconds of the process's clock. */
@@ -45,7 +44,7 @@ export interface AttemptSpan {
   end(phase: Phase): void;
 }
 
-/** What an attempt sends. */
+/** The call that an attempt belongs to. */
 export interface Sent {
   readonly operation: { readonly id: string; readonly method: string; readonly path: string };
   /** How often the same call was sent before. */
@@ -67,7 +66,7 @@ export class Phase {
   outcome: CallOutcome | undefined;
   reason: Reason | undefined;
   span: AttemptSpan | undefined;
-  /** The request whose call it waits for. Not that itself: each would keep the one before it, without end. */
+  /** The request whose call it waits for. Only ids: a reference would keep that request, and the one it joined, and so on. */
   joined: Joined | undefined;
 
   constructor(phase: Phase['phase'], start: number, leg: string | undefined) {
@@ -92,13 +91,13 @@ export class Phase {
 
 type Wait = Pick<Phase, 'phase' | 'leg' | 'start' | 'end' | 'reason'>;
 
-/** A shorter wait makes no leg: what was asked for was there already. */
+/** Milliseconds. A shorter wait makes no leg: what was asked for was there already. */
 const LEAST_MS = 0.05;
 
-/** Where the time of a leg went, in milliseconds. Of phases at the same time the earlier one counts. */
+/** Where the time of a leg went, in milliseconds. Where two phases overlap, the time counts for the earlier one. */
 export interface LegTimes {
   readonly name: string;
-  /** From the begin of the request to the end of the leg. */
+  /** From the beginning of the request to the end of the leg. */
   readonly ms: number;
   readonly phases: ReadonlyMap<PhaseName, number>;
   /** Why the last attempt that failed did so. */
@@ -106,8 +105,8 @@ export interface LegTimes {
 }
 
 /**
- * The legs of a request; one where it has none. What no leg waits for alone is in each. The last to end is as long as the
- * request, and so are its phases together.
+ * The legs of a request; a request without legs is one leg. Phases of the request as a whole count in each leg. The leg that
+ * ends last is as long as the request.
  */
 export function legsOf(
   all: readonly Wait[],
@@ -133,14 +132,15 @@ export function legsOf(
   });
 }
 
-/** What the request itself has waited for. */
+/** The phases that the request has waited for: all but those in the background. */
 export const waitsIn = <W extends Wait>(phases: readonly W[]): readonly W[] =>
   phases.some(({ leg }) => leg === BACKGROUND) ? phases.filter(({ leg }) => leg !== BACKGROUND) : phases;
 
-/** Milliseconds in which nothing was waited for. */
+/** For how many milliseconds the request waited for nothing. */
 export const ownMsOf = (waits: readonly Wait[], from: number, until: number): number =>
   sumsOf(waits, from, until).get('own') ?? 0;
 
+/** How long each phase lasted, in milliseconds. */
 function sumsOf(phases: readonly Wait[], from: number, until: number): ReadonlyMap<PhaseName, number> {
   const sums = new Map<PhaseName, number>([['own', until - from]]);
   let at = from;

@@ -22,13 +22,13 @@ import type { Read } from '../upstream/read.ts';
 import { Via } from '../upstream/via.ts';
 import type { GatewayDeps } from './deps.ts';
 
-/** The copy that this instance has of a read, valid or not. */
+/** Returns the copy that this instance has of a read, valid or not. */
 export type CopyOf = (read: Read) => Entry | undefined;
 
-/** What a request will read; where it depends, judging by the copies that this instance has. */
+/** What a request will read. An overview guesses it from the copies that this instance has. */
 export type Reads = readonly Read[] | ((copyOf: CopyOf) => readonly Read[]);
 
-/** Who asks: whether it may, and what the store knows of its account. */
+/** Lets a request in: finds its account, counts it, and asks the store what is known of the account. */
 export class Admission {
   readonly deps: GatewayDeps;
   readonly limit: RateLimit;
@@ -48,8 +48,8 @@ export class Admission {
   }
 
   /**
-   * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes are this
-   * process's.
+   * Counts the request, and takes a snapshot of what the store has of its reads. A promise only where the store or the hashes
+   * are not in this process.
    * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
    */
   admit(request: ClientRequest, reads: Reads = NONE): MaybePromise<Snapshot> {
@@ -62,7 +62,7 @@ export class Admission {
     });
   }
 
-  /** One question to the store: for what a request will read, its window, if any, and its session. */
+  /** Asks the store once: for the copies that the request will read, for its count in `window`, and for its session. */
   snapshot(
     request: ClientRequest,
     reads: Reads,
@@ -72,8 +72,7 @@ export class Admission {
     return whenDone(this.accountOf(request), (account) => {
       request.owner = this.accepted.ownerOf(account, request);
       const keys = typeof reads === 'function' ? reads((read) => store.copyOf(account, read)) : reads;
-      const asked = store.snapshot({ account, window, keys, session, waitUntil: request.waitUntil });
-      return asked instanceof Promise ? request.during('store', asked) : asked;
+      return request.during('store', store.snapshot({ account, window, keys, session, waitUntil: request.waitUntil }));
     });
   }
 
@@ -86,26 +85,26 @@ export class Admission {
 
 const NONE: readonly Read[] = [];
 
-/** 401 and 403 refuse the account, not only what was read. */
+/** Whether the upstream refuses the account, and not only this read. */
 export const isRefusal = ({ status }: GatewayError): boolean => status === 401 || status === 403;
 
-/** Whether the upstream has accepted the credential of a request that has been admitted. */
-export const isOfAccepted = ({ owner = '' }: ClientRequest): boolean => !isAddress(owner);
+/** Whether the upstream has accepted the credential of an admitted request before. */
+export const hasAcceptedCredential = ({ owner = '' }: ClientRequest): boolean => !isAddress(owner);
 
-/** Calls that take no credential, of one address. */
+/** Calls that take no credential, per address. */
 const OPEN_CALLS_PER_MINUTE = 20;
 
 const quotaOf = (by: Quota['by'], limit: number): Quota => ({ by, name: requestsBy(by), lengthMs: 60_000, limit });
 
 /** How many requests an account or a client may make in a minute (`contract.md` section 3). */
 export class RateLimit {
-  /** Undefined where there is none. */
+  /** Both undefined where nothing is limited. */
   readonly account: Quota | undefined;
   readonly address: Quota | undefined;
   readonly #clock: Clock;
   readonly #metrics: Metrics;
 
-  /** `perMinute`: of one account; 0: there is no limit at all. */
+  /** `perMinute`: how many requests an account may make; 0: nothing is limited. */
   constructor({ clock, metrics }: { readonly clock: Clock; readonly metrics: Metrics }, perMinute: number) {
     this.account = perMinute === 0 ? undefined : quotaOf('account', perMinute);
     this.address = perMinute === 0 ? undefined : quotaOf('address', OPEN_CALLS_PER_MINUTE);
@@ -113,13 +112,13 @@ export class RateLimit {
     this.#metrics = metrics;
   }
 
-  /** The count of a request, for the headers of its answer. */
+  /** Notes how far its limit is used, for the headers of the answer. */
   note(request: ClientRequest, quota: Quota | undefined, use: WindowUse | undefined): void {
     const isOther = quota?.by === 'address' && isCounted(request); // a handler of a host's may call for both
     if (quota && use && !isOther) request.limitUse = { quota, use };
   }
 
-  /** Notes the count of a request. @throws GatewayError `rate_limited` if it is over the limit */
+  /** Notes how far the limit is used. @throws GatewayError `rate_limited` if the request is over the limit */
   apply(request: ClientRequest, quota: Quota | undefined, use: WindowUse | undefined): void {
     this.note(request, quota, use);
     if (!quota || !use || use.used <= quota.limit) return;
@@ -130,7 +129,7 @@ export class RateLimit {
   }
 }
 
-/** Whether it has been counted for its account: a handler of a host's may read and write several times. */
+/** Whether a request has been counted for its account. A host's handler may read and write several times. */
 export const isCounted = ({ limitUse }: ClientRequest): boolean => limitUse?.quota.by === 'account';
 
 const MAX_ACCOUNTS = 50_000;
@@ -150,7 +149,7 @@ export class AcceptedAccounts {
     return isAccepted ? account : addressOwner(client.address);
   }
 
-  /** Learns from how a call ended. */
+  /** Learns from the end of a call whether the upstream accepts the account. */
   learn({ account, owner }: Caller, { answer, error }: Outcome): void {
     if (account === undefined) return;
     if (answer && owner !== account) {
@@ -162,8 +161,8 @@ export class AcceptedAccounts {
 }
 
 /**
- * Reads several things. Until the upstream has accepted the credential they are read one after another, and a 401 or 403
- * is then the answer to all that are left; after that the rest is read at once.
+ * Reads several items. Until the upstream has accepted the credential, they are read one after another, and a 401 or 403
+ * answers all that are left. As soon as it has, the rest is read at once.
  */
 export async function firstAlone<Item>(
   items: readonly Item[],
@@ -184,7 +183,7 @@ export async function firstAlone<Item>(
   return Promise.all(outcomes);
 }
 
-/** For a request whose session was revoked. */
+/** The error of a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>
   GatewayError.of('unauthenticated', {
     detail: 'The session has ended. Sign in again.',
@@ -192,7 +191,7 @@ export const sessionOver = (): GatewayError =>
     headers: { 'WWW-Authenticate': 'Token' },
   });
 
-/** An upstream that does not accept a session's key any more ends that session, and no other. */
+/** Ends the request's session, and no other, if `error` says that the upstream no longer accepts its key. */
 export function endSession(
   store: Store,
   { session, waitUntil }: ClientRequest,

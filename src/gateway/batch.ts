@@ -5,7 +5,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Read } from '../upstream/read.ts';
-import { firstAlone, isOfAccepted } from './admission.ts';
+import { firstAlone, hasAcceptedCredential } from './admission.ts';
 import type { Gateway } from './gateway.ts';
 
 /** An item as a client asks for it. */
@@ -15,12 +15,12 @@ interface AskedItem {
   readonly path: string;
 }
 
-/** With what it reads, or why it reads nothing. */
+/** An item with its read, or with the error for which it reads nothing. */
 export interface BatchItem extends AskedItem {
   readonly read: Read | GatewayError;
 }
 
-/** Items that read the same share a read. */
+/** Finds the read of each item. Items that read the same share one `Read`. */
 export function itemsOf(asked: readonly AskedItem[], gateway: Gateway): BatchItem[] {
   const reads = new Map<string, Read>();
   return asked.map(({ id, path }) => {
@@ -32,7 +32,7 @@ export function itemsOf(asked: readonly AskedItem[], gateway: Gateway): BatchIte
   });
 }
 
-/** Each once. */
+/** The reads of a batch, each once. */
 export const readsIn = (items: readonly BatchItem[]): Read[] => [
   ...new Set(items.flatMap(({ read }) => (read instanceof GatewayError ? [] : read))),
 ];
@@ -43,7 +43,7 @@ interface Answering {
   readonly problemFor: (error: GatewayError, instance: string) => Problem;
 }
 
-/** Answers every item, as JSON in the order asked. All bodies together may be as large as one of the upstream's. */
+/** Answers every item, as JSON in the order asked. All bodies together may be as large as one body of the upstream's. */
 export async function answerBatch(
   gateway: Gateway,
   items: readonly BatchItem[],
@@ -51,7 +51,7 @@ export async function answerBatch(
 ): Promise<string> {
   const outcomes = await outcomesOf(gateway, items, request, snapshot);
   const { origin, mount } = request;
-  // Each body takes of what those before it have left. One that does not fit is not even put together.
+  // Each body takes of what those before it have left. A body that does not fit is not even put together.
   let left = gateway.deps.config.upstreamMaxBodyBytes;
   const responses = items.map(({ id, path }, i) => {
     const instance = mount + path.split('?', 1)[0];
@@ -72,7 +72,7 @@ function outcomesOf(gateway: Gateway, items: readonly BatchItem[], request: Clie
   const { clock } = gateway.deps;
   const begunAt = clock.now();
   const ask = (read: Read, leg: string) => {
-    // It has waited for the items before it, of another call.
+    // The time in which the items before it were read is a phase of this item.
     if (begunAt < clock.now()) request.beginPhase('joined', leg, begunAt).end = clock.now();
     return gateway.read(read, request, snapshot, { leg });
   };
@@ -89,10 +89,10 @@ function outcomesOf(gateway: Gateway, items: readonly BatchItem[], request: Clie
       throw error;
     }
   };
-  return firstAlone(items, outcomeOf, isOfAccepted(request));
+  return firstAlone(items, outcomeOf, hasAcceptedCredential(request));
 }
 
-/** What is read at a path with its query, or why nothing is: `unknown_endpoint`, `method_not_allowed`. */
+/** The read at a path with its query, or the error `unknown_endpoint` or `method_not_allowed`. */
 function readAt(target: string, { deps: { table }, rows }: Gateway): Read | GatewayError {
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);
@@ -105,7 +105,7 @@ function readAt(target: string, { deps: { table }, rows }: Gateway): Read | Gate
 
 const encoder = new TextEncoder();
 
-/** Infinite for more than `most`, which not all of a long text has to be looked at for. */
+/** The length of a text in UTF-8. Infinite for a text with more characters than `most`, which is not encoded. */
 const bytesOf = (text: string, most: number): number => (text.length > most ? Infinity : encoder.encode(text).length);
 
 const TOO_LARGE = GatewayError.of('payload_too_large', {

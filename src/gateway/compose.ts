@@ -18,7 +18,7 @@ export interface SectionResult {
   readonly state: 'fresh' | 'stale' | 'failed' | 'skipped' | 'not_applicable';
   /** JSON, value for value the upstream's; undefined where there is no data. */
   readonly text: string | undefined;
-  /** The copy or the answer that it is, or is a part of. */
+  /** The copy or answer that the text comes from. */
   readonly entry: Entry | undefined;
   /** Whether copies of it may be kept at all. */
   readonly isCacheable: boolean;
@@ -26,13 +26,13 @@ export interface SectionResult {
   readonly etag: string;
   /** Seconds since the upstream gave or confirmed it. */
   readonly age: number;
-  /** Seconds that the copy stays fresh, negative when stale; undefined when the upstream was asked. */
+  /** For how many seconds the copy stays fresh, negative if it is stale; undefined if the upstream was asked. */
   readonly ttl: number | undefined;
-  /** Why the upstream did not give a newer one. */
+  /** For a stale copy: the code of the failure for which there is no newer one. */
   readonly code: string | undefined;
-  /** Why it failed, or what it depends on. */
+  /** Why the section failed, or the one that it depends on. */
   readonly error: GatewayError | undefined;
-  /** Milliseconds that it took. */
+  /** How long it took, in milliseconds. */
   readonly ms: number;
 }
 
@@ -54,8 +54,8 @@ export function requiredSections({ overview, wanted, strict }: Composition): str
 }
 
 /**
- * Answers each section from a fresh copy, or starts its read, all at once: those that are wanted and those that they depend
- * on, as `composedNames` names them. A result rejects only with what fails the whole.
+ * Answers each section from a fresh copy, or starts its read, all at once. The results are in the order of `composedNames`.
+ * One rejects only with what fails the whole overview.
  */
 export const compose = (
   gateway: Gateway,
@@ -64,6 +64,7 @@ export const compose = (
   composition: Composition,
 ): MaybePromise<SectionResult>[] => [...new Composer(gateway, request, snapshot, composition).results.values()];
 
+/** The names of all sections that are composed: those that are wanted, and those that they depend on. */
 export const composedNames = ({ reads, wanted }: Composition): string[] => [
   ...reads.map(({ name }) => name),
   ...wanted.filter((name) => name === COMPUTED),
@@ -75,7 +76,6 @@ class Composer {
   readonly #request: ClientRequest;
   readonly #snapshot: Snapshot;
   readonly #composition: Composition;
-  /** Ends all reads. Made when the first one has to be waited for. */
   #abortable: Abortable | undefined;
 
   constructor(gateway: Gateway, request: ClientRequest, snapshot: Snapshot, composition: Composition) {
@@ -91,8 +91,9 @@ class Composer {
     if (composition.wanted.includes(COMPUTED)) this.#add(COMPUTED, this.#computed());
   }
 
+  /** Ends all reads. Made on first use: an answer from fresh copies never needs it. */
   get abortable(): Abortable {
-    return (this.#abortable ??= this.#request.abortable.part());
+    return (this.#abortable ??= this.#request.abortable.child());
   }
 
   #add(name: string, result: MaybePromise<SectionResult>): void {
@@ -103,7 +104,7 @@ class Composer {
     this.results.set(name, checked);
   }
 
-  /** @throws GatewayError what fails the whole. Where another section's failure has ended this one, that one is named. */
+  /** @throws GatewayError what fails the whole, with the name of the section that failed first */
   #checked(name: string, result: SectionResult): SectionResult {
     const { error } = result;
     if (error && (isRefusal(error) || requiredSections(this.#composition).includes(name)))
@@ -121,11 +122,11 @@ class Composer {
   }
 
   async #ask(name: string, read: Read, abortable: Abortable): Promise<SectionResult> {
-    const part = { leg: name, abortable };
-    return resultOf(name, await this.#gateway.read(read, this.#request, this.#snapshot, part), this.#request);
+    const result = await this.#gateway.read(read, this.#request, this.#snapshot, { leg: name, abortable });
+    return resultOf(name, result, this.#request);
   }
 
-  /** Refusals and failures become a result; rejects if the client has left, or with a fault of ours. */
+  /** Makes a result of a refusal or failure, and notes how long the section took. @throws ClientLeft; a fault of ours */
   async #timed(name: string, make: () => Promise<SectionResult>): Promise<SectionResult> {
     const { clock } = this.#gateway.deps;
     const startedAt = clock.now();
@@ -136,11 +137,11 @@ class Composer {
     return { ...result, ms: clock.now() - startedAt };
   }
 
-  /** What another section names, at once if fresh copies say what it is. */
+  /** A section whose id another section, its base, names. At once if fresh copies have both. */
   #dependent(read: SectionRead, dependsOn: DependsOn): MaybePromise<SectionResult> {
     const { name } = read;
     const base = this.results.get(dependsOn.section);
-    if (!base) throw new Error('a section has to come behind what it depends on');
+    if (!base) throw new Error('a section has to come after what it depends on');
     if (base instanceof Promise || !base.entry) return this.#waiting(read, dependsOn, base);
     const id = dependsOn.idIn(base.entry);
     if (id === undefined) return notApplicable(name);
@@ -151,8 +152,8 @@ class Composer {
   }
 
   /**
-   * The page is read at the same time as the section that names the id, unless there is a fresh copy of it; if the item is
-   * not in it, or the page failed, the item is read by its id.
+   * Reads the page in which the item may be at the same time as the base, unless there is a fresh copy of the page. If the
+   * page failed, or does not have the item, the item is read by its id.
    */
   #waiting(
     read: SectionRead,
@@ -162,12 +163,14 @@ class Composer {
   ): Promise<SectionResult> {
     const { name } = read;
     return this.#timed(name, async () => {
-      const part = this.abortable.part();
-      const reading = freshPage ?? this.#page(name, dependsOn, part);
+      const abortable = this.abortable.child();
+      const reading = freshPage ?? this.#page(name, dependsOn, abortable);
       let isRead = false;
       try {
-        // If the page is refused with 401 or 403, there is no need to wait for the other section.
-        const done = await Promise.race([base, Promise.resolve(reading).then(() => this.#joined(name, base))]);
+        // If the page is refused with 401 or 403, the base is not waited for. Once the page is there, the time until the base
+        // is there is a phase of this section.
+        const based = Promise.resolve(reading).then(() => this.#request.during('joined', base, name));
+        const done = await Promise.race([base, based]);
         if (done.error) return { ...WITHOUT_DATA, name, state: 'skipped', error: done.error };
         const id = done.entry && dependsOn.idIn(done.entry);
         if (id === undefined) return notApplicable(name);
@@ -176,32 +179,27 @@ class Composer {
         isRead = true;
         return (page && itemIn(page, dependsOn, id)) ?? (await this.#read(name, read.row.read(id, read.query)));
       } finally {
-        if (!isRead) part.abort(new Error('the page is no longer needed'));
+        if (!isRead) abortable.abort(new Error('the page is no longer needed'));
       }
     });
   }
 
-  /** With a phase of its own, or the section would seem to wait for nothing. */
-  #joined(leg: string, base: MaybePromise<SectionResult>): MaybePromise<SectionResult> {
-    return base instanceof Promise ? this.#request.during('joined', base, leg) : base;
-  }
-
   /**
-   * Undefined if there is none to look in, if it has failed, or if the last copy of the section that names the id names
-   * none: then it is hardly ever needed.
+   * The page in which the item may be. Undefined if there is no such page, if it failed, or if the last copy of the base
+   * names no id: then the page is hardly ever needed.
    * @throws GatewayError if the account is refused
    */
-  async #page(name: string, dependsOn: DependsOn, part: Abortable): Promise<SectionResult | undefined> {
+  async #page(name: string, dependsOn: DependsOn, abortable: Abortable): Promise<SectionResult | undefined> {
     const { list, section } = dependsOn;
     const base = this.#composition.reads.find((one) => one.name === section)?.read;
     const copy = base && this.#snapshot.copy(base);
     if (!list || (copy && dependsOn.idIn(copy) === undefined)) return undefined;
-    const page = this.#fresh(name, list) ?? (await this.#timed(name, () => this.#ask(name, list, part)));
+    const page = this.#fresh(name, list) ?? (await this.#timed(name, () => this.#ask(name, list, abortable)));
     if (page.error && isRefusal(page.error)) throw page.error;
     return page.error ? undefined : page;
   }
 
-  /** What the function of the overview makes of the sections, at once if they are there. */
+  /** The section `computed`, at once if its inputs are there. */
   #computed(): MaybePromise<SectionResult> {
     const { reads, wanted } = this.#composition;
     const inputs = reads.flatMap(({ name, required }) => {
@@ -211,7 +209,7 @@ class Composer {
     return whenDone(allOf(inputs), (all) => this.#compute(all));
   }
 
-  /** Where it throws, or what it gives is no JSON, it has failed. It is not called where a required section has failed. */
+  /** Calls the overview's function, unless a required section failed. If it throws or returns no JSON, `computed` has failed. */
   #compute(inputs: readonly SectionResult[]): SectionResult {
     const { clock } = this.#gateway.deps;
     const { sections, compute } = this.#composition.overview;
@@ -250,13 +248,13 @@ const notApplicable = (name: string): SectionResult => ({ ...WITHOUT_DATA, name,
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { detail });
 
-/** The result of the item with this id, out of that of a page. */
+/** The result for the item with this id, cut out of a page. Undefined if the page does not have it. */
 function itemIn(page: SectionResult, dependsOn: DependsOn, id: string): SectionResult | undefined {
   const text = page.entry && dependsOn.itemIn(page.entry, id);
   return text === undefined ? undefined : { ...page, text, etag: '' };
 }
 
-/** As old as the oldest of what it is made of, and kept only if all of that may be. */
+/** What `computed` has of its inputs: the age of the oldest, and kept only if all may be kept. */
 const madeOf = (inputs: readonly SectionResult[]) => ({
   ...WITHOUT_DATA,
   name: COMPUTED,

@@ -21,12 +21,12 @@ export interface GatewayDeps extends RequestTools {
   readonly upstream: URL;
   readonly transport: Transport;
   readonly store: Store;
-  /** From 0 to 1: spreads what many would do at once. */
+  /** A number from 0 to 1. Spreads what many instances would do at once. */
   readonly random: () => number;
   readonly digest: Digest;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Absent where nobody can look at what it keeps. */
+  /** Absent where no operator can look at it. */
   readonly recorder?: Recorder | undefined;
   /** Aborted when the process is to end. */
   readonly ending?: AbortSignal | undefined;

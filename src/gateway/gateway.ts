@@ -1,4 +1,4 @@
-import { Cache, type Part, type ReadResult } from '../cache/read.ts';
+import { Cache, type ReadOptions, type ReadResult } from '../cache/read.ts';
 import type { ClientRequest } from '../core/request.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
@@ -14,7 +14,10 @@ import { AccountSessions } from './sessions.ts';
 import { Waiting } from './waiting.ts';
 import { Writes } from './write.ts';
 
-/** The one way to upstream data: every route, section and batch item comes through here. */
+/**
+ * The one way to upstream data: every route, section and batch item comes through here. `Admission` has the first step,
+ * `admit`.
+ */
 export class Gateway extends Admission {
   readonly rows: ReadRows;
   readonly waiting: Waiting;
@@ -32,7 +35,7 @@ export class Gateway extends Admission {
       client: new UpstreamClient(deps, this.via),
       onOutcome: (call, outcome) => {
         this.accepted.learn(call, outcome);
-        endSession(store, call.request, call.account, outcome.error); // also of what goes on in the background
+        endSession(store, call.request, call.account, outcome.error); // here, since nobody waits for a background call
       },
     });
     this.#cache = new Cache({
@@ -56,7 +59,7 @@ export class Gateway extends Admission {
   }
 
   /** A GET through the cache, at once where a copy answers. @throws GatewayError */
-  read(read: Read, request: ClientRequest, snapshot: Snapshot, part?: Part): MaybePromise<ReadResult> {
-    return this.#cache.read(read, request, snapshot, part);
+  read(read: Read, request: ClientRequest, snapshot: Snapshot, options?: ReadOptions): MaybePromise<ReadResult> {
+    return this.#cache.read(read, request, snapshot, options);
   }
 }

@@ -4,26 +4,26 @@ import { checkInput } from '../upstream/input.ts';
 import { groupIn, ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 
-/** The text of the parameter in the overview's path. */
+/** Stands for the text of the parameter in the overview's path. */
 export interface FromPath {
   readonly from: 'path';
 }
 
 export const fromPath: FromPath = { from: 'path' };
 
-/** The id that another section names. */
+/** Stands for the id that another section names. */
 export interface From<Name extends string = string> {
   readonly from: 'section';
   readonly section: Name;
-  /** The member of its JSON. */
+  /** The member of the section's JSON that is the id. */
   readonly member: string;
-  /** A page in which the item will probably be. */
+  /** The read of a page in which the item will probably be. */
   readonly list?: Operation;
 }
 
 /**
- * The id is what a member of an earlier section's JSON says; where that is null, there is nothing to read, which is no
- * error. `list`: read at the same time as that section, so that the item need not be asked for after it.
+ * Takes the id from a member of an earlier section's JSON. If the member is null, there is nothing to read, which is no
+ * error. `list`: a page that is read at the same time as that section, so that its item need not be asked for afterwards.
  */
 export const from = <const Name extends string>(section: Name, member: string, list?: Operation): From<Name> => ({
   from: 'section',
@@ -55,17 +55,18 @@ export interface Overview {
   readonly sections: Sections;
   /** Makes the section `computed` of the others. An input that failed, or that nobody asked for, is null. */
   readonly compute?: ((inputs: Readonly<Record<string, unknown>>) => unknown) | undefined;
-  /** What that looks like, for the OpenAPI document. */
+  /** The schema of `computed`, for the OpenAPI document. */
   readonly computed?: z.ZodMiniType | undefined;
 }
 
-/** The name of what the function of an overview makes. */
+/** The name of the section that an overview's function makes. */
 export const COMPUTED = 'computed';
 
 export const isFromPath = (value: unknown): value is FromPath =>
   (value as Partial<FromPath> | null | undefined)?.from === 'path';
 
-export const linkOf = ({ id }: Section): From | undefined =>
+/** The section that names the id of this one; undefined where the id is given. */
+export const sourceOf = ({ id }: Section): From | undefined =>
   typeof id === 'object' && id.from === 'section' ? id : undefined;
 
 /** The parameter of an overview's path, if it has one, and the pattern of an id that all reads with that id take. */
@@ -89,20 +90,20 @@ type Checked<All> = {
 
 type AnswerOf<One> = One extends { readonly read: { readonly answer: infer Answer } } ? z.output<Answer> : unknown;
 
-/** The sections as a function gets them. What another section names may be nothing. */
+/** The sections as a function gets them. A section is null if it is not required, or its id comes from another section. */
 type Inputs<All> = {
   readonly [K in keyof All]: All[K] extends { readonly required: true; readonly id?: string | FromPath }
     ? AnswerOf<All[K]>
     : AnswerOf<All[K]> | null;
 };
 
-/** No promise: nobody would wait for it. */
+/** What a function may return: no promise, since nobody would wait for it. */
 type Result = string | number | boolean | null | (object & { readonly then?: never });
 
 interface About {
   /** The `operationId`. By default it is made of the path: `getInboxOverview` of `/bff/v1/inbox-overview`. */
   readonly id?: string;
-  /** Without one, its path in words is its summary. */
+  /** By default the path in words. */
   readonly summary?: string;
   /** What the function gives, for the OpenAPI document. */
   readonly computed?: z.ZodMiniType;
@@ -157,17 +158,17 @@ function withRows(one: Overview, rows: ReadonlyMap<string, Operation>): Overview
   const rowOf = ({ id }: Operation) =>
     rows.get(id) ?? refuse(one, `reads \`${id}\`, which is not among the rows of the gateway`);
   const sections = Object.entries(one.sections).map(([name, section]): [string, Section] => {
-    const link = linkOf(section);
-    const id = link?.list ? { ...link, list: rowOf(link.list) } : section.id;
+    const source = sourceOf(section);
+    const id = source?.list ? { ...source, list: rowOf(source.list) } : section.id;
     return [name, { ...section, read: rowOf(section.read), ...(id !== undefined && { id }) }];
   });
   return { ...one, sections: Object.fromEntries(sections) };
 }
 
-/** An item that is found in a list is as old as the list, so whatever changes it has to invalidate that too. */
+/** An item that is found in a list is as old as the list, so a write that changes the item has to invalidate the list too. */
 function checkLists(one: Overview, operations: readonly Operation[]): void {
   for (const [name, section] of Object.entries(one.sections)) {
-    const list = linkOf(section)?.list;
+    const list = sourceOf(section)?.list;
     const { group } = section.read;
     if (list?.group === undefined || group === undefined) continue;
     const write = operations.find(
@@ -186,7 +187,7 @@ function refuse({ path }: Overview, problem: string): never {
 
 const PART = String.raw`/(?!\.{1,2}(?:/|$))[\w.~-]+`;
 
-/** The first part is no parameter, which might be mistaken for a path of ours. */
+/** The first part is no parameter: it might be mistaken for one of Portico's own paths. */
 const PATH = new RegExp(String.raw`^/bff/v1(?:${PART})+(?:/:[a-zA-Z]\w*(?:${PART})*)?$`);
 
 const NAME = /^[a-zA-Z]\w{0,63}$/;
@@ -220,9 +221,9 @@ function checkSection(name: string, section: Section, sections: Sections, refuse
     refused(`gives \`${read.id}\` no id, without which it has no path`);
   if (read.idForm !== undefined && typeof id === 'string' && !new RegExp(`^${ID_FORMS[read.idForm]}$`).test(id))
     refused(`gives \`${read.id}\` an id that is not of its form`);
-  const link = linkOf(section);
+  const source = sourceOf(section);
   const before = Object.entries(sections).slice(0, Object.keys(sections).indexOf(name));
-  if (link) checkLink(link, new Map(before).get(link.section), refused);
+  if (source) checkSource(source, new Map(before).get(source.section), refused);
   checkQuery(section, refused);
 }
 
@@ -231,9 +232,9 @@ function checkRead({ id, method, answer }: Operation, refused: Refuse): void {
   if (answer === null) refused(`reads \`${id}\`, which has no answer`);
 }
 
-function checkLink({ section, member, list }: From, base: Section | undefined, refused: Refuse): void {
+function checkSource({ section, member, list }: From, base: Section | undefined, refused: Refuse): void {
   if (!base) return refused(`has its id from \`${section}\`, which is no section before it`);
-  if (linkOf(base)) refused(`has its id from \`${section}\`, which has its own from another section`);
+  if (sourceOf(base)) refused(`has its id from \`${section}\`, which has its own from another section`);
   const { answer, id } = base.read;
   if (answer instanceof z.ZodMiniObject && !Object.hasOwn(answer.shape, member))
     refused(`has its id from \`${member}\` of \`${section}\`, which an answer of \`${id}\` does not have`);
@@ -243,7 +244,7 @@ function checkLink({ section, member, list }: From, base: Section | undefined, r
   if (!list.paged) refused(`looks in \`${list.id}\`, which is no page`);
 }
 
-/** What is known only when a client asks is checked then. */
+/** Checks the query as far as it is given. The parameter of the path is checked when a client asks. */
 function checkQuery({ read, query = {} }: Section, refused: Refuse): void {
   const known = Object.entries(query).flatMap(([key, value]) => (isFromPath(value) ? [] : [[key, String(value)]]));
   try {

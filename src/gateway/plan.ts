@@ -6,9 +6,9 @@ import { invalid } from '../upstream/input.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Read, ReadRow, ReadRows } from '../upstream/read.ts';
 import type { CopyOf } from './admission.ts';
-import { COMPUTED, type From, isFromPath, linkOf, type Overview, parameterOf } from './overview.ts';
+import { COMPUTED, type From, isFromPath, sourceOf, type Overview, parameterOf } from './overview.ts';
 
-/** A section as it is read. */
+/** How a section is read. */
 export interface SectionRead {
   readonly name: string;
   readonly required: boolean;
@@ -19,9 +19,9 @@ export interface SectionRead {
   readonly dependsOn: DependsOn | undefined;
 }
 
-/** How a section follows from another one. A copy never changes, so each is searched once. */
+/** How a section gets its id from another one, its base. A copy never changes, so each copy is searched once. */
 export class DependsOn {
-  /** The section that names the id. */
+  /** The name of the base. */
   readonly section: string;
   /** The read of the page in which the item will probably be. */
   readonly list: Read | undefined;
@@ -37,7 +37,7 @@ export class DependsOn {
     this.#form = new RegExp(`^${ID_FORMS[idForm]}$`);
   }
 
-  /** The id that a copy of the section names, as text; undefined if it names none. */
+  /** The id in a copy of the base, as text; undefined if there is none. */
   idIn(base: Entry): string | undefined {
     if (this.#ids.has(base)) return this.#ids.get(base);
     const id = idAt(parsed(base.text), this.#member);
@@ -62,7 +62,7 @@ export class DependsOn {
   }
 }
 
-/** Where a number is long, or has an exponent, numbers are texts as the upstream wrote them: `7e0` is no id. */
+/** Parses JSON. If a number is long or has an exponent, numbers stay texts as the upstream wrote them: `7e0` is no id. */
 function parsed(text: string): unknown {
   return /\d(?:[eE]|\d{15})/.test(text) ? JSON.parse(text, asWritten) : JSON.parse(text);
 }
@@ -70,14 +70,14 @@ function parsed(text: string): unknown {
 const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}) =>
   typeof value === 'number' ? source : value;
 
-/** The item as the upstream wrote it. */
+/** The text of a page's item, as the upstream wrote it. */
 function resultAt(page: string, at: number): string | undefined {
   const results = memberOf(page, 'results');
   const item = results && itemsOf(page, results.start)[at];
   return item && cut(page, item);
 }
 
-/** The id that a member says, as text. Undefined where it is null or missing, empty where it is no id. */
+/** The id in a member, as text. Undefined if the member is null or missing, empty if it is no id. */
 function idAt(value: unknown, member: string): string | undefined {
   const id = isPlainObject(value) && Object.hasOwn(value, member) ? value[member] : null;
   if (id === null) return undefined;
@@ -85,16 +85,16 @@ function idAt(value: unknown, member: string): string | undefined {
   return typeof id === 'number' && Number.isSafeInteger(id) ? String(id) : '';
 }
 
-/** How many items a page is to have, as text, by the name of its section. */
+/** The page sizes that a client asked for, as text, by section. */
 type PageSizes = ReadonlyMap<string, string>;
 
-/** The query parameter of a page. */
+/** The upstream's query parameter for the size of a page. */
 const PAGE_SIZE = 'page_size';
 
-/** What a client wants of an overview. */
+/** Which sections and fields of an overview a client asked for. */
 export interface Composition {
   readonly overview: Overview;
-  /** Sections asked for, in the overview's order; what is computed is the last. */
+  /** Names of the sections asked for, in the overview's order; `computed` is the last. */
   readonly wanted: readonly string[];
   /** The sections that are read: those that are wanted, and those that they depend on. */
   readonly reads: readonly SectionRead[];
@@ -102,19 +102,19 @@ export interface Composition {
   readonly strict: boolean;
   /** Names that the query lists, by parameter: `sections`, `fields[section]`. */
   readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Why it is refused: not before the request is counted. */
+  /** Why the request is refused, once it has been counted. */
   readonly error?: GatewayError | undefined;
 }
 
-/** An overview, and how it is read. */
+/** How an overview is read. */
 export interface Plan {
   readonly overview: Overview;
   readonly hasParameter: boolean;
-  /** All that the overview may read before anything is known of the account. */
+  /** What the overview reads first for an account of which nothing is known. */
   readonly firstReads: readonly Read[];
   /**
-   * Reads `?sections=a,b`, `?fields[section]=x,y` and `?page_size[section]=5`. `text`: that of the path's parameter. The
-   * error is `validation_failed`, for a section or field that does not exist and for a bad size.
+   * Parses `?sections=a,b`, `?fields[section]=x,y` and `?page_size[section]=5`. `text`: the value of the path's parameter. The
+   * composition's error is `validation_failed`, for an unknown section or field and for a bad size.
    */
   readonly compositionOf: (query: string, strict: boolean, text: string | undefined) => Composition;
 }
@@ -123,8 +123,13 @@ const textOf = (value: unknown, fromPath: string) => (isFromPath(value) ? fromPa
 
 export function planOf(overview: Overview, rows: ReadRows): Plan {
   const sections = Object.entries(overview.sections).map(([name, section]) => {
-    const link = linkOf(section);
-    return { name, section, row: rows.of(section.read), dependsOn: link && new DependsOn(link, section.read, rows) };
+    const source = sourceOf(section);
+    return {
+      name,
+      section,
+      row: rows.of(section.read),
+      dependsOn: source && new DependsOn(source, section.read, rows),
+    };
   });
   const readsFor = (text = '', sizes?: PageSizes) =>
     sections.map(({ name, section: { id, query: own = {}, required = false }, row, dependsOn }): SectionRead => {
@@ -145,16 +150,16 @@ export function planOf(overview: Overview, rows: ReadRows): Plan {
     compositionOf(query, strict, text) {
       if (query === '' && text === undefined && !strict) return whole;
       if (query === '') return { ...whole, reads: text === undefined ? whole.reads : readsFor(text), strict };
-      const { asked: fields, sizes, errors } = askedIn(query, choices);
-      const names = fields.get('sections');
+      const { names: fields, sizes, errors } = parametersIn(query, choices);
+      const sectionsAsked = fields.get('sections');
       const error = errors.length > 0 ? invalid(errors) : undefined;
-      const some = wanted.filter((name) => !error && (names?.has(name) ?? true));
+      const some = wanted.filter((name) => !error && (sectionsAsked?.has(name) ?? true));
       return { overview, wanted: some, reads: neededReads(some, readsFor(text, sizes)), fields, strict, error };
     },
   };
 }
 
-/** What has to be read for the sections that are wanted. */
+/** The sections that have to be read for those that are wanted. */
 function neededReads(wanted: readonly string[], reads: readonly SectionRead[]): readonly SectionRead[] {
   const needed = new Set(wanted);
   for (const { name, required } of reads) if (required && needed.has(COMPUTED)) needed.add(name);
@@ -162,7 +167,7 @@ function neededReads(wanted: readonly string[], reads: readonly SectionRead[]): 
   return reads.filter(({ name }) => needed.has(name));
 }
 
-/** All reads that will probably be needed, judging by the copies that this instance has. */
+/** All reads that an overview will probably need, judging by the copies that this instance has. */
 export const readsOf = (reads: readonly SectionRead[], copyOf: CopyOf): Read[] =>
   reads.flatMap((read) => {
     const { dependsOn } = read;
@@ -178,15 +183,15 @@ export const readsOf = (reads: readonly SectionRead[], copyOf: CopyOf): Read[] =
     return list ? [list, ...item] : item;
   });
 
-/** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
+/** Parameters that look like ours are refused if misspelt: ignoring them would cost calls that the client meant to save. */
 const LIKE_OURS = /^(section|field|page_?size)/i;
 
 /** Names of sections in the order in which they are answered. */
 const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sections), ...(compute ? [COMPUTED] : [])];
 
-/** The names that each parameter of ours lists, the sizes of pages, and what is wrong with them. */
-function askedIn(query: string, { names: choices, sized }: Choices) {
-  const asked = new Map<string, Set<string>>();
+/** Parses our parameters: the names that each lists, the sizes of pages, and the errors. */
+function parametersIn(query: string, { names: choices, sized }: Choices) {
+  const listed = new Map<string, Set<string>>();
   const sizes = new Map<string, string>();
   const errors: ErrorItem[] = [];
   const isUnknown = (name: string, field: string) =>
@@ -200,11 +205,11 @@ function askedIn(query: string, { names: choices, sized }: Choices) {
     if (!own) continue;
     const names = value.split(',').map((name) => name.trim());
     for (const name of names) if (!own.has(name)) isUnknown(name, parameter);
-    const all = asked.get(parameter) ?? new Set<string>();
+    const all = listed.get(parameter) ?? new Set<string>();
     for (const name of names) all.add(name);
-    asked.set(parameter, all);
+    listed.set(parameter, all);
   }
-  return { asked, sizes, errors };
+  return { names: listed, sizes, errors };
 }
 
 const isSize = (text: string) => /^(?:[1-9]\d?|100)$/.test(text);
@@ -212,9 +217,9 @@ const isSize = (text: string) => /^(?:[1-9]\d?|100)$/.test(text);
 const BAD_SIZE = { code: 'invalid_format', message: 'expected an integer from 1 to 100' };
 
 interface Choices {
-  /** What each parameter chooses from: sections, or fields of one. */
+  /** The names that each parameter may list: sections, or the fields of one. */
   readonly names: ReadonlyMap<string, ReadonlySet<string>>;
-  /** Parameters for how long a page is to be, and of which section. */
+  /** The parameters for sizes of pages, each with its section. */
   readonly sized: ReadonlyMap<string, string>;
 }
 

@@ -12,7 +12,7 @@ import { planOf } from './plan.ts';
 /** A session that is to begin with a token. */
 export interface NewSession {
   readonly token: string;
-  /** The upstream has just given the token; else it has to answer one read with it first. */
+  /** Whether the upstream has just given the token. If not, the upstream has to answer one read with it first. */
   readonly isProven: boolean;
 }
 
@@ -30,7 +30,7 @@ export class AccountSessions {
   }
 
   /**
-   * Before a session begins. `isCounted`: by its address, if nothing else counts it.
+   * Checks before a session begins. `isCounted`: whether to count the request by its address: a write counts itself.
    * @throws GatewayError `loop_detected`, `rate_limited`, `store_unavailable`
    */
   async prepare(request: ClientRequest, isCounted: boolean): Promise<void> {
@@ -40,7 +40,7 @@ export class AccountSessions {
     const window = isCounted ? limit.address : undefined;
     const { use } = await deps.store.snapshot({ account, window, waitUntil: request.waitUntil });
     if (isCounted) limit.apply(request, limit.address, use);
-    await this.#epochOf(account); // before the upstream gives a token: whether the store answers
+    await this.#epochOf(account); // fails before the upstream gives a token, if the store does not answer
   }
 
   /**
@@ -64,8 +64,8 @@ export class AccountSessions {
     return { account, epoch };
   }
 
-  /** Who signs out, which is not counted, and whether the session is over already. */
-  async whose(request: ClientRequest, session: SessionId): Promise<{ account: AccountId; isOver: boolean }> {
+  /** The account that signs out, and whether its session is over already. Does not count the request. */
+  async signingOut(request: ClientRequest, session: SessionId): Promise<{ account: AccountId; isOver: boolean }> {
     const account = await this.#admission.accountOf(request);
     const snapshot = await this.#admission.snapshot(request, [], { window: undefined, session });
     return { account, isOver: snapshot.session?.isOver === true };
@@ -75,7 +75,7 @@ export class AccountSessions {
     return this.#admission.deps.digest.account(token);
   }
 
-  /** Whether a session still lives; false where only the store could tell, and it does not answer. */
+  /** Whether a session still lives. False where only the store could tell, and the store does not answer. */
   async isLiving(request: ClientRequest, session: SessionId): Promise<boolean> {
     const { digest, store } = this.#admission.deps;
     const account = request.account ?? (await digest.account(request.credential));
@@ -83,7 +83,7 @@ export class AccountSessions {
     return asked.session !== undefined && !asked.session.isLocal && !asked.session.isOver;
   }
 
-  /** Resolves with whether all instances know of it. */
+  /** Ends one session, or all of the account. Resolves with whether all instances know of it. */
   revoke({ waitUntil }: ClientRequest, account: AccountId, session: SessionId, which: 'one' | 'all'): Promise<boolean> {
     return this.#admission.deps.store.revoke({ account, waitUntil }, session, which);
   }
@@ -97,8 +97,8 @@ export class AccountSessions {
 }
 
 /**
- * What the first overview that can be asked for after a sign-in will read; where there is none, any read that needs no id.
- * The first of them shows whether a token is any good.
+ * The reads that warm the cache after a sign-in: those of the first overview without a parameter; without one, any read that
+ * needs no id. The first read shows whether a token is any good.
  */
 function warmingOf({ overviews, table, config }: GatewayDeps, rows: ReadRows): readonly Read[] {
   const first = overviews.map((one) => planOf(one, rows)).find(({ hasParameter }) => !hasParameter);

@@ -2,7 +2,7 @@ import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { AccountId } from '../store/port.ts';
 
-/** Requests that may wait for a change at once. */
+/** How many requests may wait for a change at once, of all accounts and of one. */
 const MOST = 5_000;
 const MOST_OF_ACCOUNT = 4;
 
@@ -13,7 +13,7 @@ interface Tools {
   readonly ending?: AbortSignal | undefined;
 }
 
-/** A request that waits for a change, or reads what it may have to wait for. */
+/** A request that waits for a change, or reads the first time and may have to wait. */
 export class Wait {
   hasPlace = false;
   #isWoken = false;
@@ -24,7 +24,7 @@ export class Wait {
     this.#goOn?.();
   }
 
-  /** Resolves after so many milliseconds, or as soon as it is woken; at once if it was woken since the last pause. */
+  /** Resolves after `ms` milliseconds or when woken; at once if it was woken since the last pause. */
   async pause(clock: Clock, ms: number): Promise<void> {
     if (!this.#isWoken) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -56,14 +56,14 @@ export class Waiting {
     return this.#tools.ending?.aborted === true;
   }
 
-  /** From now on writes of the account wake it. It takes no place yet: whether it has to wait is known after its first reading. */
+  /** Begins a wait, which writes of the account wake from now on. It takes no place until the first reading is over. */
   begin(account: AccountId): Wait {
     const wait = new Wait();
     this.#waits.set(account, (this.#waits.get(account) ?? new Set()).add(wait));
     return wait;
   }
 
-  /** Takes a place until the wait is ended. Returns false where there is none. */
+  /** Takes a place until `end`. Returns false if there is none left. */
   takePlace(account: AccountId, wait: Wait): boolean {
     const ofAccount = Array.from(this.#waits.get(account) ?? []).filter(({ hasPlace }) => hasPlace).length;
     if (this.isEnding || this.#size >= MOST || ofAccount >= MOST_OF_ACCOUNT) return false;
@@ -78,7 +78,7 @@ export class Waiting {
     if (wait.hasPlace) this.#size--;
   }
 
-  /** A write of the account is over. */
+  /** Wakes the account's waits, after a write. */
   wake(account: AccountId): void {
     for (const wait of this.#waits.get(account) ?? []) wait.wake();
   }

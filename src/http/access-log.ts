@@ -6,10 +6,10 @@ import type { HonoRequest } from './request.ts';
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 export const CLIENT_LEFT = 499;
 
-/** The code of a request whose connection is gone: its client has left, or the process ends and did not wait longer. */
+/** The code of a request whose connection is gone: the client has left, or the ending process has cut it off. */
 export const leftCode = ({ tools }: HonoRequest): string => (tools.isCuttingOff?.() ? 'cut_off' : 'client_left');
 
-/** Ends a request, or lets its stream end it: what it holds is given back, it gets its line in the log, and is counted. */
+/** Ends a request, logs it and counts it. A stream that is still written does so when it ends. */
 export function endRequest(request: HonoRequest, status: number): void {
   if (request.isStream && !request.isEnded) {
     request.onEnd = () => record(request, status);
@@ -22,7 +22,7 @@ export function endRequest(request: HonoRequest, status: number): void {
 function record(request: HonoRequest, status: number): void {
   const { route, cache = NONE, begunAt, phases, tools } = request;
   const { clock, digest, metrics, recorder, config, random } = tools;
-  if (route.isProbe && (status < 400 || status >= 500)) return; // a path that only looks like a probe's has its line
+  if (route.isProbe && (status < 400 || status >= 500)) return; // a probe; a 4xx is logged, since the path only looks like a probe's
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
   const { from, share } = config.logRequests;
@@ -72,8 +72,8 @@ function log(request: HonoRequest, { status, endedAt, client }: Ended): void {
 function legFields({ route, phases = [], begunAt: startedAt }: HonoRequest, endedAt: number) {
   const legs = legsOf(phases, { name: route.operation ?? route.name, startedAt, endedAt });
   return legs.map(({ name, ms, phases: sums, reason }) => {
-    const told = Array.from(sums, ([phase, sum]) => [phase, rounded(sum)] as const).filter(([, sum]) => sum > 0);
-    const fields = { leg: name, ms: rounded(ms), phases: Object.fromEntries<number>(told) };
+    const shown = Array.from(sums, ([phase, sum]) => [phase, rounded(sum)] as const).filter(([, sum]) => sum > 0);
+    const fields = { leg: name, ms: rounded(ms), phases: Object.fromEntries<number>(shown) };
     return reason ? { ...fields, reason } : fields;
   });
 }

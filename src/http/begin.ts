@@ -7,8 +7,8 @@ import { type Env, HonoRequest, type HttpDeps } from './request.ts';
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
 
 /**
- * Gives a request its id, trace and deadline, as `c.get('porticoRequest')`. Hono's router decodes a path; one that has to be
- * decoded below where the app is mounted is not ours.
+ * Makes the `HonoRequest` of a request, and sets it as `c.get('porticoRequest')`. Hono's router decodes paths. None of ours
+ * needs decoding, so one that does, below where the app is mounted, is refused.
  * @throws GatewayError `unknown_endpoint`
  */
 export function beginRequest(c: Context<Env>, route: RouteFacts, tools: HttpDeps): HonoRequest {
@@ -19,10 +19,10 @@ export function beginRequest(c: Context<Env>, route: RouteFacts, tools: HttpDeps
   return request;
 }
 
-/** As `beginRequest`, at a path of the host's, which may be any. */
+/** As `beginRequest`, for a host's own route, whose path may be any. */
 export function beginAt(c: Context<Env>, route: RouteFacts, tools: HttpDeps): HonoRequest {
   c.env ??= {}; // `app.request()` gives none
   const request = new HonoRequest(c.req, route, tools, c);
-  c.set('porticoRequest', request); // `problem` needs it
+  c.set('porticoRequest', request); // for `problem`, which Hono calls with the context alone
   return request;
 }

@@ -38,30 +38,30 @@ export async function jsonTextOf(request: HonoRequest): Promise<string | undefin
 }
 
 /**
- * A body that the operation does not take, only to compare requests by: its characters are the bytes.
+ * A body that the operation does not take. Writes are only compared by it: each byte is one character of the text.
  * @throws GatewayError `payload_too_large`, `request_timeout`
  */
-export async function unreadTextOf(request: HonoRequest): Promise<string> {
+export async function ignoredBodyOf(request: HonoRequest): Promise<string> {
   return new TextDecoder('latin1').decode(await inTime(request, () => request.body()));
 }
 
-/** Refuses bodies of more than `maxSize` bytes. Of one that comes in chunks it reads so much. */
+/** Refuses bodies of more than `maxSize` bytes. It reads no more than that of a body that comes in chunks. */
 export const limitBody = (maxSize: number): HttpDeps['limitBody'] => bodyLimit({ maxSize, onError: tooLarge });
 
 const tooLarge = (): never => {
   throw GatewayError.of('payload_too_large');
 };
 
-/** @throws GatewayError `request_timeout`; ClientLeft; what `read` throws */
+/** Reads the body within the request's time. @throws GatewayError `request_timeout`; ClientLeft; what `read` throws */
 async function inTime<T>({ abortable }: HonoRequest, read: () => Promise<T>): Promise<T> {
   const over = Promise.withResolvers<never>();
-  const stay = abortable.onAbort(over.reject);
+  const stopListening = abortable.onAbort(over.reject);
   try {
     return await Promise.race([abortable.isAborted ? over.promise : read(), over.promise]);
   } catch (error) {
     if (!abortable.isAborted) throw error;
     throw abortable.reason instanceof GatewayError ? GatewayError.of('request_timeout') : abortable.reason;
   } finally {
-    stay();
+    stopListening();
   }
 }

@@ -9,7 +9,7 @@ import type { Read } from '../upstream/read.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Method, type Operation, type ValueOf } from '../upstream/operation.ts';
 import { endRequest } from './access-log.ts';
-import { addFacts, NO_STORE, problem, reply } from './reply.ts';
+import { addRequestHeaders, NO_STORE, problem, reply } from './reply.ts';
 import { beginAt } from './begin.ts';
 import { checkIdempotencyKey } from './body.ts';
 import type { Cors } from './cors.ts';
@@ -19,7 +19,7 @@ import type { Sessions } from './session.ts';
 type ReadRow = Operation & { readonly at: `GET /${string}` };
 type WriteRow = Operation & { readonly at: `${Exclude<Method, 'GET'>} /${string}` };
 
-/** What a call is asked with. Values of the query are sent as they are written. */
+/** The input of a call. Values of the query are sent as they are written. */
 export interface CallInput {
   /** The `<ID>` of the row's path. */
   readonly id?: string | number;
@@ -33,12 +33,12 @@ export interface WriteInput extends CallInput {
   readonly key?: string;
 }
 
-/** A good answer of the upstream. */
+/** A good answer of the upstream, as a host's handler gets it. */
 export interface CallAnswer<Value> {
   readonly status: number;
   /** As the upstream sent it; null if it has no body. */
   readonly text: string | null;
-  /** Parsed anew each time. Integers that JavaScript would round stay text. */
+  /** Parses the text anew each time. Integers that JavaScript would round stay text. */
   json(): Value;
 }
 
@@ -54,15 +54,15 @@ export interface CallTools extends HttpDeps {
 }
 
 /**
- * Reads and writes of a handler of the host's, for the client whose request it answers: by its credential or session, with the
- * gateway's cache, limit and errors. All reads of a request count as one in the limit.
+ * The reads and writes of a host's handler, for the client whose request it answers. They use the client's credential or
+ * session, and the gateway's cache, limit and errors. All reads of a request count as one in the limit.
  */
 export class Calls {
   readonly #context: Context<Env>;
   readonly #request: HonoRequest;
   readonly #tools: CallTools;
   #entered: MaybePromise<void> | undefined;
-  /** The first call's question to the store, which counts the request; where it was refused, so are all others. */
+  /** The snapshot of the first call, which counts the request. If the first call is refused, all others are. */
   #counted: Promise<Snapshot> | undefined;
   /** Whether something of the account may be in the answer. */
   isUsed = false;
@@ -76,11 +76,11 @@ export class Calls {
   }
 
   /**
-   * A GET of the upstream, through the cache. Each asks the store anew, so none answers with what was before a write.
-   * @throws GatewayError of which Hono's own `onError` makes the problem that a client of ours would get
+   * A GET of the upstream, through the cache. Each one asks the store anew, so none answers with a copy from before a write.
+   * @throws GatewayError, of which Hono's own `onError` makes the problem that a client of the gateway would get
    */
   read<O extends ReadRow>(row: O, input: CallInput = {}): Promise<CallAnswer<ValueOf<O>>> {
-    return this.#told(async () => {
+    return this.#withResponse(async () => {
       const operation = this.#own(row);
       if (operation.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
       const { gateway } = this.#tools;
@@ -94,11 +94,11 @@ export class Calls {
   }
 
   /**
-   * Anything else, sent once.
+   * A write, sent once.
    * @throws GatewayError as `read`
    */
   write<O extends WriteRow>(row: O, input: WriteInput = {}): Promise<CallAnswer<ValueOf<O>>> {
-    return this.#told(async () => {
+    return this.#withResponse(async () => {
       const operation = this.#own(row);
       if (operation.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
       const { key = this.#request.header('idempotency-key'), body } = input;
@@ -113,14 +113,14 @@ export class Calls {
     });
   }
 
-  /** The gateway's own row of that name: copies are kept by names. */
+  /** The row with this name in the gateway's own table. @throws TypeError if there is none */
   #own(row: Operation): Operation {
     const own = this.#tools.table.operations.find(({ id }) => id === row.id);
     if (own?.at === row.at) return own;
     throw new TypeError(`the row \`${row.id}\` at ${row.at} is not among the rows of this gateway`);
   }
 
-  /** The first one counts the request; those that come meanwhile wait for it, or they would be counted too. */
+  /** The first call counts the request. Calls that come meanwhile wait for the first, or they would be counted too. */
   async #admit(reads: readonly Read[]): Promise<Snapshot> {
     const ask = async () => this.#tools.gateway.admit(this.#request, reads);
     if (!this.#counted) return (this.#counted = ask());
@@ -128,19 +128,19 @@ export class Calls {
     return ask();
   }
 
-  /** Opens the session, if it comes by one. */
+  /** Opens the session of the request's cookie, once. */
   #enter(): MaybePromise<void> {
     this.isUsed = true;
     return (this.#entered ??= this.#tools.sessions?.enter(this.#request));
   }
 
-  /** Errors become answers by Hono's own `onError`, which asks them for one. One that no handler waits for ends no process. */
-  #told<T>(run: () => Promise<T>): Promise<T> {
-    const told = run().catch((error: unknown): never => {
+  /** Runs a call. Its error has a `getResponse`, which Hono's own `onError` calls for the answer. */
+  #withResponse<T>(run: () => Promise<T>): Promise<T> {
+    const result = run().catch((error: unknown): never => {
       throw withResponse(error, (own) => this.#problemOf(own));
     });
-    told.catch(() => undefined);
-    return told;
+    result.catch(() => undefined); // a call that no handler waits for ends no process
+    return result;
   }
 
   /** Another gateway's middleware may have come after ours. */
@@ -150,15 +150,15 @@ export class Calls {
   }
 }
 
-/** An error of its own, since several requests may wait for the call that failed. */
-function withResponse(error: unknown, responseOf: (told: Error) => Response): Error {
-  if (error instanceof TypeError) return error; // of whoever has written the handler
+/** A new error, since several requests may wait for the call that failed. */
+function withResponse(error: unknown, responseOf: (answered: Error) => Response): Error {
+  if (error instanceof TypeError) return error; // a mistake of the handler's author
   const own = error instanceof GatewayError ? error.with({}) : new Error('the call has ended', { cause: error });
-  const told = error instanceof Error && !(error instanceof GatewayError) ? error : own;
-  return Object.assign(own, { getResponse: () => responseOf(told) });
+  const answered = error instanceof Error && !(error instanceof GatewayError) ? error : own;
+  return Object.assign(own, { getResponse: () => responseOf(answered) });
 }
 
-/** @throws GatewayError `not_found` for an id that no such path has */
+/** Id and query as texts. @throws GatewayError `not_found` for an id that is not of the row's form; TypeError for a wrong use */
 function inputOf({ id: name, idForm, path }: Operation, { id, query = {} }: CallInput) {
   if (typeof id === 'number' && !Number.isSafeInteger(id))
     throw new TypeError(`the id of \`${name}\` is no whole number that JavaScript keeps exactly: give it as text`);
@@ -187,7 +187,7 @@ export const callsOf =
     const c = host as unknown as Context<Env>; // with variables of ours besides
     const route = {
       get name() {
-        return routePath(host); // of the handler that has come last
+        return routePath(host); // the pattern of the last handler that ran
       },
     };
     const outer = c.get('porticoRequest') as HonoRequest | undefined;
@@ -198,7 +198,7 @@ export const callsOf =
       const preflight = tools.cors?.preflight(request);
       if (preflight) host.res = reply(c, request, preflight);
       else await next();
-      // Else it was for one of our own routes, or has become a problem.
+      // A request that is ended already was one of our own routes', or has become a problem.
       if (isOpen(c, request) && isAnswered(host.error)) host.res = problem(host.error, c) as Response;
       if (isOpen(c, request) && !preflight) await finish(host, request, calls);
     } finally {
@@ -208,7 +208,7 @@ export const callsOf =
     }
   };
 
-/** Thrown by the handler itself. Where the host's own `onError` makes the answer, that one counts. */
+/** Whether the handler itself threw the error, and Hono's default `onError` answered it. What a host's own answers stays. */
 const isAnswered = (error: Error | undefined): error is GatewayError =>
   error instanceof GatewayError && error.isAnswered;
 
@@ -217,10 +217,10 @@ const isOpen = (c: Context<Env>, request: HonoRequest) => c.get('porticoRequest'
 const FAULT = 500;
 
 async function finish(c: Context<HostEnv>, request: HonoRequest, { isUsed, sessions }: Calls): Promise<void> {
-  // One that streams may ask later.
+  // A handler that streams may call later, so the headers of the request count too.
   const isOfAccount = isUsed || request.header('authorization') !== undefined || request.header('cookie') !== undefined;
   if (isOfAccount && !c.res.headers.has('Cache-Control')) c.header('Cache-Control', NO_STORE['Cache-Control']);
-  for (const [name, value] of Object.entries(addFacts({}, request, c.res)))
+  for (const [name, value] of Object.entries(addRequestHeaders({}, request, c.res)))
     c.header(name, value, { append: name === 'Vary' });
   // A cache that others share would give the cookie to them, and a stream may outlive the session.
   const isPrivate = /(^|[\s,])(no-store|private)($|[\s,=])/.test(c.res.headers.get('Cache-Control') ?? '');

@@ -9,7 +9,7 @@ export const EXPOSED =
   'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, ' +
   'Idempotency-Replayed, Preference-Applied';
 
-/** What a preflight is told: all that the gateway takes, whatever was asked for. */
+/** The answer to a preflight: all that the gateway takes, whatever the browser asked for. */
 const PREFLIGHT = {
   'Access-Control-Max-Age': '7200',
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PATCH, DELETE',
@@ -20,12 +20,12 @@ const PREFLIGHT = {
 type CorsConfig = Pick<Config, 'allowedOrigins' | 'allowsLocalOrigins' | 'sessions'>;
 
 /**
- * Headers for browsers on other origins (`contract.md` section 9). None are sent if none is allowed. Not `hono/cors`: it
- * answers every OPTIONS, and changes headers of an answer that is made already, which costs as much as a hit.
+ * Headers for browsers on other origins (`contract.md` section 9). There are none if no origin is allowed. This is not
+ * `hono/cors`, which answers every OPTIONS, and changes headers of a finished response: that costs as much as a hit.
  */
 export class Cors {
   readonly #config: CorsConfig;
-  /** Whether any is allowed. */
+  /** Whether any origin is allowed. */
   readonly #hasAny: boolean;
   readonly #listed: ReadonlyMap<string, Readonly<Record<string, string>>>;
 
@@ -43,7 +43,7 @@ export class Cors {
     Object.assign(headers, this.#headersFor(request.header('origin')));
   }
 
-  /** Answers a preflight, before anything else. */
+  /** The answer to a preflight; undefined for any other request. */
   preflight(request: HonoRequest): Answer | undefined {
     if (!this.#hasAny || !isPreflight(request)) return undefined;
     const isListed = this.#headersFor(request.header('origin')) !== undefined;

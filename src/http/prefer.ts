@@ -1,19 +1,19 @@
 /** The longest that a request may wait for a change, in seconds. */
 const MOST_SECONDS = 30;
 
-/** What a client prefers (RFC 7240). Of two of a name the first counts; what is not known is ignored. */
+/** What a client prefers (RFC 7240). The first preference of a name counts; unknown ones are ignored. */
 export interface Preferences {
   /** `handling=strict`: any failed section fails the whole. */
   readonly isStrict: boolean;
-  /** `changed-sections`: those alone. */
+  /** `changed-sections`: only the sections that have changed. */
   readonly changesOnly: boolean;
-  /** `wait`: for how long a change may be waited for, in seconds; 0 without one. */
+  /** `wait`: for how many seconds a change may be waited for; 0 without it. */
   readonly waitSeconds: number;
 }
 
 const NONE: Preferences = { isStrict: false, changesOnly: false, waitSeconds: 0 };
 
-/** Each preference: commas in quotes do not part them. Then the preference alone, without its parameters. */
+/** One preference of the list, which commas outside of quotes divide; and a preference without its parameters. */
 const LISTED = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
 const WITHOUT_PARAMETERS = /^(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/;
 
@@ -33,7 +33,7 @@ export function preferencesOf(prefer: string | undefined): Preferences {
   };
 }
 
-/** `Preference-Applied`, where any was. */
+/** The header `Preference-Applied`, if any preference was applied. */
 export function appliedOf(applied: readonly (string | false)[]): Record<string, string> {
   const names = applied.filter((one) => one !== false);
   return names.length > 0 ? { 'Preference-Applied': names.join(', ') } : {};

@@ -4,7 +4,7 @@ import { hookFailed, logFault } from '../core/logger.ts';
 import type { OnProblem, ToldProblem } from '../upstream/hooks.ts';
 import type { HonoRequest } from './request.ts';
 
-/** The problem that an error is to a client, as the hook `onProblem` has it. `instance`: of an item of a batch, its own path. */
+/** The problem that a client gets for an error, after the hook `onProblem`. `instance`: the path; an item of a batch has its own. */
 export function problemFor(request: HonoRequest, error: GatewayError, instance = request.path): Problem {
   const { mount, requestId, tools } = request;
   tools.metrics.problem(isOwn(error) ? error.code : OF_UPSTREAM);
@@ -13,27 +13,27 @@ export function problemFor(request: HonoRequest, error: GatewayError, instance =
   return onProblem ? { ...problem, ...changedBy(onProblem, problem, request), ...actedOn(problem) } : problem;
 }
 
-/** The upstream's own codes, in metrics. */
+/** The label for all of the upstream's own codes in metrics. */
 export const OF_UPSTREAM = '(upstream)';
 
-/** Every other 5xx has another status. */
+/** The status of `internal_error`, and of no other 5xx. */
 const FAULT = 500;
 
-/** Logs a bug of ours, or of a function that we were given. One in which nothing was sent is a hook's, and has been logged. */
+/** Logs a bug, of ours or of an overview's function. A hook's, after which nothing was sent, has been logged already. */
 export function logIfFault({ requestId, trace, tools }: HonoRequest, error: GatewayError): void {
   const { section } = error.particulars;
   const what = section === undefined ? undefined : `the section \`${section}\` has failed`;
   if (error.status === FAULT && !error.isUnsent) logFault(tools.logger, { requestId, trace }, error.cause, what);
 }
 
-/** What a hook may change of it. On the rest clients and retries act. */
+/** The members that the hook may change. Clients and retries act on the others. */
 const WORDS = ['title', 'detail'];
 
-/** What a hook may not change, also what this problem does not have. */
+/** The members that the hook may not change; an undefined one takes away the hook's. */
 const actedOn = (problem: Problem) =>
   Object.fromEntries(Object.entries(problem).filter(([name]) => !WORDS.includes(name)));
 
-/** What the hook has made of the problem; nothing, where it has failed. */
+/** What the hook returns for the problem; no members if it failed. */
 function changedBy(onProblem: OnProblem, problem: Problem, request: HonoRequest): object {
   const { operation } = request.route;
   try {
@@ -44,7 +44,7 @@ function changedBy(onProblem: OnProblem, problem: Problem, request: HonoRequest)
   }
 }
 
-/** @throws TypeError for what is not a plain JSON object, or has words that are none */
+/** Checks what the hook returned. @throws TypeError unless it is a plain JSON object whose `title` and `detail` are texts */
 function checked(told: unknown): object {
   if (told instanceof Promise) told.catch(() => undefined); // nobody else hears of its failure
   if (!isPlainObject(told)) throw new TypeError('`onProblem` gives no plain object');

@@ -5,12 +5,12 @@ import { secondsLeft } from '../store/port.ts';
 import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
 import type { Head } from '../core/request.ts';
-import { type Env, HonoRequest, type HttpDeps, type Sent } from './request.ts';
+import { type Env, HonoRequest, type HttpDeps, type Payload } from './request.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
 /** What a handler makes of a request; `reply` adds the headers that every answer has. */
-export interface Answer extends Sent {
+export interface Answer extends Payload {
   readonly headers: Headers;
   /** `Server-Timing` entries besides the total. */
   readonly timing?: string;
@@ -27,15 +27,15 @@ export function jsonAnswer(body: unknown, headers: Headers = NO_STORE): Answer {
 
 const ON_ALL = { 'X-Content-Type-Options': 'nosniff' } as const;
 
-/** A 304 leaves the copy's as they are. */
+/** Not on a 304: the client keeps the headers of its copy. */
 const ON_WHOLE = { ...ON_ALL, 'Cross-Origin-Resource-Policy': 'same-origin' } as const;
 
 /** Each page has a `Content-Security-Policy` of its own. */
 const ON_PAGES = { ...ON_WHOLE, 'X-Frame-Options': 'DENY', 'Referrer-Policy': 'no-referrer' } as const;
 
 /**
- * The one `Response` of a request. Where a host's middleware came first it may have set headers for the answer, which Hono
- * adds to those of ours. To HEAD Hono gives no body, so the length is set here.
+ * Makes the one `Response` of a request. Hono's `newResponse` adds the headers that a host's middleware may have set before.
+ * Hono answers HEAD without the body, so the length is set here.
  */
 export function reply(c: Context<Env>, request: HonoRequest, answer: Answer): Response {
   const { status } = answer;
@@ -48,11 +48,11 @@ export function reply(c: Context<Env>, request: HonoRequest, answer: Answer): Re
   return c.newResponse(body, { status: status as StatusCode, headers });
 }
 
-/** The app's `onError`: the one place where errors become answers. What `handlerOf` throws ends here, with its line in the log. */
+/** The app's `onError`, the one place where errors become answers. It also ends a request whose handler threw. */
 export const problem: ErrorHandler<Env> = (error, c) => {
   const request = c.get('porticoRequest');
   const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
-  const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // that nobody reads
+  const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // nobody reads the first
   if (hasLeft) request.code = leftCode(request);
   endRequest(request, response.status);
   return response;
@@ -60,12 +60,12 @@ export const problem: ErrorHandler<Env> = (error, c) => {
 
 function problemResponse(c: Context<Env>, error: Error): Response {
   const request = c.get('porticoRequest');
-  const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
-  logIfFault(request, told);
-  return reply(c, request, problemAnswer(request, told));
+  const failure = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
+  logIfFault(request, failure);
+  return reply(c, request, problemAnswer(request, failure));
 }
 
-/** How a server refuses what it does not hand to the app: the same problem, headers and line in the log. */
+/** Makes the function by which a server refuses a request before the app sees it: with the same problem, headers and log line. */
 export const refuser = (tools: HttpDeps) => (head: Head, error: GatewayError) => {
   const request = new HonoRequest(head, { name: '(none)' }, tools);
   const answer = problemAnswer(request, error);
@@ -92,19 +92,19 @@ function headersOf(request: HonoRequest, answer: Answer): Record<string, string>
   if (status === 304) headers['ETag'] = tagOfCopy(request, own['ETag'] ?? '');
   else if ((request.tools.config.publicUrl ?? request.hostOrigin).startsWith('https:'))
     headers['Strict-Transport-Security'] = 'max-age=31536000'; // RFC 6797: never by http
-  // What depends on one depends on both.
+  // An answer that depends on the credential depends on both places where that may be.
   if (request.tools.config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie';
-  return addFacts(headers, request, answer);
+  return addRequestHeaders(headers, request, answer);
 }
 
-/** As the client's copy has it: weak where that was compressed, here or on its way. Caches look for the same. */
+/** The ETag in the form that the client sent: weak if its copy was compressed, here or on its way. */
 function tagOfCopy(request: HonoRequest, etag: string): string {
   const weak = `W/${etag}`;
   return request.header('if-none-match')?.includes(weak) ? weak : etag;
 }
 
-/** Adds the headers that tell of the request, which an answer of the host's has too. */
-export function addFacts(
+/** Adds the headers about the request: its id, its time, its rate limit, CORS. A host's answer gets them too. */
+export function addRequestHeaders(
   headers: Record<string, string>,
   request: HonoRequest,
   { status, timing }: Pick<Answer, 'status' | 'timing'>,
@@ -120,7 +120,7 @@ export function addFacts(
   return headers;
 }
 
-/** `RateLimit` and, unless brief, `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
+/** Adds `RateLimit` and, unless `isBrief`, `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 function addLimit(
   headers: Record<string, string>,
   { quota: { by, limit, lengthMs }, use }: NonNullable<HonoRequest['limitUse']>,
@@ -137,7 +137,7 @@ export function timingOf(name: string, ms: number, description?: string): string
   return `${name};dur=${tenths(ms)}${description ? `;desc="${description}"` : ''}`;
 }
 
-/** With one decimal; five times as fast as `toFixed`. */
+/** The number with one decimal, five times as fast as `toFixed`. */
 function tenths(ms: number): string {
   const count = Math.round(ms * 10);
   return `${Math.trunc(count / 10)}.${count % 10}`;

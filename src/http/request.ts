@@ -4,36 +4,36 @@ import { ClientRequest, type Head, type RouteFacts } from '../core/request.ts';
 import type { WaitUntil } from '../core/runtime.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 
-/** The Hono environment of the app and of all that is mounted in it. Only a runtime's own code reads what that puts into `c.env`. */
+/** The Hono environment of the app. Only a runtime's own code reads what the runtime puts into `c.env`. */
 export interface Env {
   Bindings: object;
   Variables: { porticoRequest: HonoRequest };
 }
 
-/** What is sent, and what decides whether it is compressed. */
-export interface Sent {
+/** Status and body of an answer, and what decides whether it is compressed. */
+export interface Payload {
   readonly status: number;
   readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
-  /** What the body is made of, and may be kept with once it is compressed. */
+  /** The object that the body is made of. A compressed body is kept as long as this object lives. */
   readonly copy?: object;
   /** A secret is in it: see `mayBeCompressed`. */
   readonly isSecret?: boolean;
 }
 
 /**
- * Gives the body compressed, and says so in `headers`; undefined where it is to be sent as it is.
- * @param isFirst whether no middleware of a host, which may read the body, came before
+ * Returns the compressed body and sets its headers in `headers`; undefined where the body is sent as it is.
+ * @param isFirst whether no middleware of a host came before, which may read the body
  */
 export type Compress = (
   request: ClientRequest,
-  answer: Sent,
+  answer: Payload,
   headers: Record<string, string>,
   isFirst: boolean,
 ) => Uint8Array<ArrayBuffer> | undefined;
 
 /** What a runtime gives, and what the app makes of it for all of its routes. */
 export interface HttpDeps extends GatewayDeps {
-  /** Whether the connections that are left are being cut off, since the process ends. */
+  /** Whether the process ends, and cuts off the connections that are left. */
   readonly isCuttingOff?: (() => boolean) | undefined;
   /** For work that outlives its request. Absent where the runtime passes an execution context with each request. */
   readonly waitUntil?: WaitUntil | undefined;
@@ -49,10 +49,10 @@ export interface HttpDeps extends GatewayDeps {
   readonly cors?: { add(headers: Record<string, string>, request: HonoRequest): void } | undefined;
 }
 
-/** A request that has come through Hono; or one that a server refuses before, without `hono`. */
+/** A request that came through Hono; without `hono` one that a server refuses before the app sees it. */
 export class HonoRequest extends ClientRequest {
   declare readonly tools: HttpDeps;
-  /** The body is written after the handler has returned; its writer then calls `end`. */
+  /** The body is a stream, which calls `end` when it is over. */
   isStream = false;
   /** Runs when the request is over. */
   onEnd: (() => void) | undefined;
@@ -64,12 +64,12 @@ export class HonoRequest extends ClientRequest {
     this.hono = hono;
   }
 
-  /** The value of the only parameter that a path of ours may have. */
+  /** The path's `portico_id`: the `{id}` of a row, or the parameter of an overview. */
   get id(): string | undefined {
     return this.hono?.req.param('portico_id');
   }
 
-  /** Hono's is decoded. */
+  /** Cut from the request's path, since Hono's `basePath` is decoded. */
   get mounted(): string {
     if (this.#mounted === undefined) {
       const depth = this.hono ? basePath(this.hono).replace(/\/$/, '').split('/').length : 1;
@@ -95,7 +95,7 @@ export class HonoRequest extends ClientRequest {
     return this.tools.waitUntil ?? executionOf(this.hono);
   }
 
-  /** Bytes of the body. One that a host has read already is bounded by the host. @throws GatewayError `payload_too_large` */
+  /** The bytes of the body. If the host has read it already, the host has bounded it. @throws GatewayError `payload_too_large` */
   async body(): Promise<ArrayBuffer> {
     const c = this.hono;
     if (!c) return new ArrayBuffer(0);
@@ -111,13 +111,13 @@ export class HonoRequest extends ClientRequest {
   }
 }
 
-/** A host may have passed no execution context. */
+/** The `waitUntil` of the execution context, which a host may not have passed. */
 const executionOf =
   (hono: Context<Env> | undefined): WaitUntil =>
   (work) => {
     try {
       hono?.executionCtx.waitUntil(work);
     } catch {
-      // then the platform may end the work with the request
+      // there is none: the platform may end the work with the request
     }
   };

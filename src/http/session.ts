@@ -16,9 +16,9 @@ export const CLEARED = `${COOKIE}=; Max-Age=0; ${ATTRIBUTES}`;
 const DAY_SECONDS = 86_400;
 const LIFE_SECONDS = 7 * DAY_SECONDS;
 const MOST_SECONDS = 30 * DAY_SECONDS;
-/** What browsers keep of a cookie, its name included. */
+/** The longest cookie that browsers keep, in bytes with its name. */
 const MAX_COOKIE = 4_096;
-/** Most bytes of a token: sealed and encoded it still fits into a cookie. */
+/** The longest token, in bytes, that fits into a cookie when it is sealed and encoded. */
 export const MAX_TOKEN = 2_900;
 
 const refused = (detail: string) =>
@@ -40,7 +40,7 @@ export class Sessions {
   readonly #openNow: ReturnType<MakeOpener> | undefined;
   readonly #deps: SessionDeps;
 
-  /** A cookie of one upstream is worth nothing at another. */
+  /** The cookies can be opened only by a gateway to the same upstream. */
   constructor(deps: SessionDeps) {
     const { secrets } = deps.config;
     const purpose = `portico session 2 ${deps.upstream.href}`;
@@ -54,13 +54,14 @@ export class Sessions {
     return Math.floor(this.#deps.clock.wall() / 1000);
   }
 
+  /** A session that begins now. */
   begin(id: string, epoch: number, token: string): Session {
     const now = this.#now();
     return { id, epoch, token, begunAt: now, expiresAt: now + LIFE_SECONDS };
   }
 
   /**
-   * Opens the session of a request that comes by cookie.
+   * Opens the session of a request that has its cookie, and sets `request.session`.
    * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
    */
   enter(request: HonoRequest): MaybePromise<void> {
@@ -68,7 +69,7 @@ export class Sessions {
     return value === undefined ? undefined : whenDone(this.open(value), (session) => void (request.session = session));
   }
 
-  /** A good answer that is no stream prolongs the session that it came by, at most once a day. */
+  /** Prolongs the request's session, at most once a day, if the answer is good and no stream. Returns the response. */
   renew(request: HonoRequest, response: Response): MaybePromise<Response> {
     const { session, isStream } = request;
     if (!session || isStream || response.status >= 300 || this.#latest(session) - session.expiresAt < DAY_SECONDS)
@@ -80,7 +81,7 @@ export class Sessions {
   }
 
   /**
-   * The value of the cookie that a request comes by; undefined without one. With `Authorization` it is not looked at.
+   * The value of a request's session cookie; undefined without one. Beside `Authorization` the cookie is not looked at.
    * @throws GatewayError `unauthenticated` if there are two, `origin_rejected`, `unsupported_media_type`
    */
   cookieIn(request: HonoRequest): string | undefined {
@@ -92,7 +93,7 @@ export class Sessions {
     return value;
   }
 
-  /** The session of a request that begins another one; undefined if it has none that can be opened. */
+  /** The session that a browser had before it begins a new one; undefined if there is none that can be opened. */
   async former(request: HonoRequest): Promise<Session | undefined> {
     if (request.header('authorization') !== undefined) return undefined;
     try {
@@ -171,7 +172,7 @@ const announcesBody = (request: HonoRequest) =>
 
 const isBlank = (char: string | undefined) => char === ' ' || char === '\t';
 
-/** Without the blanks round it. `trim` would take other characters too. */
+/** The text without blanks around it. `trim` would take other characters too. */
 function withoutBlanks(text: string): string {
   let [start, end] = [0, text.length];
   while (isBlank(text[start])) start++;

@@ -40,14 +40,14 @@ const BUDGET_LEAST = 3;
 
 const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['no_connection', 'broken', 'unavailable']);
 
-/** Calls of the upstream, each with the checks before its attempts, and its retries (`contract.md` section 7). */
+/** Makes the calls of the upstream: checks before each attempt, and retries (`contract.md` section 7). */
 export class UpstreamCalls {
   readonly #options: Options;
   readonly #circuit: Circuit;
   readonly #slots: Slots | undefined;
   readonly #drift: Drift;
   readonly #warnings: FailureWarnings;
-  /** The retries' budget is a share of the calls. */
+  /** Calls of the last ten seconds, of which the retries may be a share. */
   readonly #calls = new SlidingWindow(BUDGET_MS);
   readonly #retries = new SlidingWindow(BUDGET_MS);
   #underWay = 0;
@@ -67,7 +67,7 @@ export class UpstreamCalls {
   }
 
   /**
-   * Refuses what cooldown or circuit would refuse, for writes, which are stored before they are sent.
+   * Throws what cooldown or circuit would refuse a call with. Writes ask this before they are stored.
    * @throws GatewayError `rate_limited`, `upstream_unavailable`
    */
   assertAllowed(call: Caller, now = this.#options.clock.now()): void {
@@ -75,7 +75,7 @@ export class UpstreamCalls {
     this.#circuit.assertClosed(call, now);
   }
 
-  /** @throws GatewayError what a check refuses, and what the exchange fails with; the reason of the call's abort */
+  /** Makes a call, with its retries. @throws GatewayError of a check or of the exchange; the reason of the call's abort */
   async make(call: UpstreamCall): Promise<UpstreamAnswer> {
     const { clock } = this.#options;
     this.#calls.add(clock.now());
@@ -84,7 +84,7 @@ export class UpstreamCalls {
       try {
         return await this.#attempt(call);
       } catch (error) {
-        // If a check refused the retry, the error of the attempt before says more.
+        // If a check refuses the retry, the error of the last attempt says more.
         if (tries > 1 && isNotSent(error)) throw failure;
         failure = error;
         const pauseMs = this.#pauseAfter(error, call, tries);
@@ -94,6 +94,7 @@ export class UpstreamCalls {
     }
   }
 
+  /** One attempt: the checks, a slot, the exchange. */
   async #attempt(call: UpstreamCall): Promise<UpstreamAnswer> {
     const { clock, client } = this.#options;
     const { request, owner } = call;
@@ -128,7 +129,7 @@ export class UpstreamCalls {
     }
   }
 
-  /** What is learned of an attempt that was made. */
+  /** Records an attempt that was sent or tried to: metrics, drift, warnings, cooldown. */
   #settled(call: UpstreamCall, outcome: Outcome): void {
     const { metrics, store, onOutcome } = this.#options;
     const { operation, request, phase } = call;
@@ -159,8 +160,8 @@ export class UpstreamCalls {
   }
 
   /**
-   * Milliseconds to wait before a GET is tried again, with full jitter; undefined if it is not. The budget keeps retries
-   * from tripling the load of an upstream in trouble. `tries`: attempts so far.
+   * How long to wait before the next try of a GET, in milliseconds, with full jitter; undefined if there is none. The budget
+   * keeps retries from tripling the load of an upstream in trouble. `tries`: attempts so far.
    */
   #pauseAfter(error: unknown, call: UpstreamCall, tries: number): number | undefined {
     const { clock, random, metrics } = this.#options;
@@ -178,14 +179,14 @@ export class UpstreamCalls {
 
 const isNotSent = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';
 
-/** Rejects with the reason once it is aborted. */
+/** Waits `ms` milliseconds. Rejects with the reason of an abort. */
 function pause(clock: Clock, ms: number, abortable: Abortable): Promise<void> {
   return new Promise((resolve, reject) => {
     const stopTimer = clock.after(ms, () => {
-      stay();
+      stopListening();
       resolve();
     });
-    const stay = abortable.onAbort((reason) => {
+    const stopListening = abortable.onAbort((reason) => {
       stopTimer();
       reject(reason);
     });
@@ -194,6 +195,6 @@ function pause(clock: Clock, ms: number, abortable: Abortable): Promise<void> {
 
 function kindOf(error: unknown, { abortable: { isAborted, reason } }: UpstreamCall): CallOutcome {
   const isTimeout = reason instanceof GatewayError && reason.particulars.fault === 'timeout';
-  if (isAborted && !isTimeout) return 'abandoned'; // by us: that says nothing about the upstream
+  if (isAborted && !isTimeout) return 'abandoned'; // the gateway gave up, which says nothing about the upstream
   return error instanceof GatewayError && error.status < 500 ? 'refused' : 'failed';
 }

@@ -13,14 +13,13 @@ interface CircuitTools {
 }
 
 /**
- * Opens when half of the last calls failed. While it is open it refuses with `upstream_unavailable`, but lets one call
- * through every five seconds, and closes when one of these succeeds. The five seconds begin when that call is sent, so
- * that an upstream that hangs is asked as often. An account whose probe
- * has failed lets other accounts go first, since its calls may fail for ever.
+ * Opens when half of the last calls failed. While it is open it refuses calls, but lets one through every five seconds, the
+ * probe, and closes when a probe succeeds. The five seconds begin when the probe is sent, so an upstream that hangs is asked
+ * as often. An account whose probe failed lets other accounts go first, since its calls may fail for ever.
  */
 export class Circuit {
   readonly #tools: CircuitTools;
-  /** Since it was closed. */
+  /** The calls since the circuit was last closed. */
   #calls = new LastCalls();
   #open: (OpenCircuit & { probeAt: number; probedBy?: string; doOthersWait: boolean }) | undefined;
 
@@ -33,26 +32,26 @@ export class Circuit {
     return this.#open && { since: this.#open.since, probeAt: this.#open.probeAt };
   }
 
-  /** @throws GatewayError `upstream_unavailable` while no such call is let through */
+  /** @throws GatewayError `upstream_unavailable` unless the call may be made, as a probe if the circuit is open */
   assertClosed(call: Caller, now: number): void {
     if (!this.#open) return;
     const { probeAt, probedBy, doOthersWait } = this.#open;
-    const isAgain = probedBy === nameOf(call);
-    const ms = probeAt - now + (isAgain && doOthersWait ? PROBE_MS : 0);
+    const isLastProber = probedBy === nameOf(call);
+    const ms = probeAt - now + (isLastProber && doOthersWait ? PROBE_MS : 0);
     if (ms <= 0) return;
-    this.#open.doOthersWait ||= !isAgain;
+    this.#open.doOthersWait ||= !isLastProber;
     this.#tools.metrics.refused('circuit');
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
 
-  /** A call that is let through. Returns what names the time since the circuit opened or closed last. */
+  /** Notes a call that is made. Returns an object that stands for the time since the circuit last opened or closed. */
   enter(call: Caller, now: number): object {
     if (!this.#open) return this.#calls;
     Object.assign(this.#open, { probeAt: now + PROBE_MS, probedBy: nameOf(call), doOthersWait: false });
     return this.#open;
   }
 
-  /** `era`: what `enter` has returned. A call from before the circuit opened or closed is too late to say anything. */
+  /** Learns from the end of a call. `era`: what `enter` returned. A call of an earlier era says nothing any more. */
   settled(era: object, call: Caller, outcome: Outcome): void {
     if (era !== (this.#open ?? this.#calls)) return;
     const { now } = outcome;
@@ -63,11 +62,11 @@ export class Circuit {
     } else if (sign !== 'nothing') {
       const isBad = sign === 'bad';
       this.#calls.add(nameOf(call), { at: now, isBad });
-      if (isBad && this.#calls.areHalfBad(now)) this.#opens(now);
+      if (isBad && this.#calls.areHalfBad(now)) this.#trip(now);
     }
   }
 
-  #opens(now: number): void {
+  #trip(now: number): void {
     this.#open = { since: now, probeAt: now + PROBE_MS, doOthersWait: false };
     this.#tools.metrics.circuitIs('open');
     this.#tools.logger.warn({}, 'circuit opened: the upstream fails and is not asked');

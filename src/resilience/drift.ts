@@ -4,9 +4,14 @@ import type { Metrics } from '../core/metrics.ts';
 import type { UpstreamAnswer } from '../upstream/call.ts';
 import type { Operation } from '../upstream/operation.ts';
 
-/** After `TRUSTED_AFTER` answers of an operation that fit, only every twentieth is checked, until one does not fit. */
+/** After this many answers of an operation that fit, only every twentieth is checked, until one does not fit. */
 const TRUSTED_AFTER = 100;
 const THEN_ONE_IN = 20;
+
+interface Tools {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
 
 /**
  * Compares answers with their schemas. Fields that do not fit are logged each time that their count reaches a power of
@@ -23,6 +28,7 @@ export class Drift {
     this.#tools = tools;
   }
 
+  /** Checks an answer, and reports the fields that do not fit. */
   check({ id, answer: schema }: Operation, { text, value: whole }: UpstreamAnswer): void {
     if (text === null || !schema) return;
     const inRow = this.#fitting.get(id) ?? 0;
@@ -45,12 +51,7 @@ export class Drift {
   }
 }
 
-interface Tools {
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-}
-
-/** Characters. Of a longer answer only a sample is checked: checking all of a bad one would block the process. */
+/** Only a sample of an answer with more characters is checked: checking all of a bad one would block the process. */
 const WHOLE_UP_TO = 8_192;
 const SAMPLE_ITEMS = 20;
 const SAMPLE_MEMBERS = 100;

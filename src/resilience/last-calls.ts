@@ -1,11 +1,11 @@
 import { SlidingWindow } from './sliding-window.ts';
 
 const SPAN_MS = 10_000;
-/** Fewer calls say nothing. */
+/** Fewer calls than this say nothing. */
 const LEAST_CALLS = 20;
-/** Calls that count of each account, where enough accounts have called. */
+/** How many calls of an account count, where enough accounts have called. */
 const EACH = 5;
-/** Accounts that are told apart; any more are one together. */
+/** Accounts beyond this number count as one. */
 const MAX_ACCOUNTS = 5_000;
 const OTHERS = '';
 /** How often accounts are forgotten that have not called for the whole span. */
@@ -17,12 +17,12 @@ interface Call {
 }
 
 /**
- * The calls of the last ten seconds: of each account the last five, or an equal part of 20 where fewer than four accounts
- * have called. So one account has no more weight than another, however often it calls. A call costs the same with any
- * number of accounts.
+ * The calls of the last ten seconds. Of each account the last five count; where fewer than four accounts have called, an equal
+ * part of 20. So an account has the same weight however often it calls. Adding a call costs the same with any number of
+ * accounts.
  */
 export class LastCalls {
-  /** Up to 20 of each account, the oldest first. The account that called last is the last. */
+  /** Up to 20 calls of each account, the oldest first. The account that called last stands last. */
   readonly #accounts = new Map<string, Call[]>();
   /** The last five calls of each account. */
   readonly #calls = new SlidingWindow(SPAN_MS);
@@ -43,7 +43,7 @@ export class LastCalls {
     if (calls.length > LEAST_CALLS) calls.shift();
   }
 
-  /** Whether there are 20 or more, and half of them were bad. Asked right after a call was added. */
+  /** Whether 20 or more calls count, and half of them were bad. To be asked right after `add`. */
   areHalfBad(now: number): boolean {
     const areFew = this.#accounts.size * EACH < LEAST_CALLS;
     const [calls, bad] = areFew ? this.#ofFew(now) : [this.#calls.sum(now), this.#bad.sum(now)];
@@ -62,6 +62,7 @@ export class LastCalls {
     if (isBad) this.#bad.add(at, change);
   }
 
+  /** Forgets accounts that have not called for the whole span, from time to time. */
   #forget(now: number): void {
     if (now < this.#forgetsAt) return;
     this.#forgetsAt = now + FORGET_MS;

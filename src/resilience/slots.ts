@@ -4,9 +4,9 @@ import type { Metrics } from '../core/metrics.ts';
 import { isAddress, type Owner } from '../store/port.ts';
 import type { UpstreamCall } from '../upstream/call.ts';
 
-/** The part of the slots which others leave that one owner may have. One is always enough for who has none. */
+/** One owner may have this part of the slots that others leave, but always one. */
 const SHARE = 1 / 4;
-/** The part of all slots that credentials may have together which the upstream has not accepted. */
+/** Credentials that the upstream has not accepted may together have this part of all slots. */
 const STRANGERS_SHARE = 1 / 2;
 
 /**
@@ -22,22 +22,22 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** Owners that are accounts, or those that are addresses: how many slots they may have together and have. */
+/** The slots of all accounts together, or of all addresses. */
 interface Pool {
   readonly max: number;
   used: number;
-  /** Owners of which calls wait, in the order of their turns. */
+  /** Owners with waiting calls, in the order of their turns. */
   readonly queue: Set<Share>;
 }
 
-/** The slots of one owner. Kept when it has none: in a map of numbers, what comes and goes costs 4 µs of a call. */
+/** The slots of one owner. An owner without slots is kept: adding and deleting it would cost 4 µs of each call. */
 interface Share {
   readonly pool: Pool;
   held: number;
   readonly waiting: Set<Waiter>;
 }
 
-/** Owners that have no slot are forgotten together, when there are as many as this. */
+/** With more owners than this, those without a slot are forgotten. */
 const MANY = 10_000;
 
 interface Tools {
@@ -46,8 +46,8 @@ interface Tools {
 }
 
 /**
- * Bounds the calls under way, and each owner's share of them. Of those who wait the one with fewest calls under way is
- * next. Refuses with `overloaded` who waits for too long.
+ * Bounds the calls under way, and each owner's share of them. The next slot goes to the waiting owner with the fewest. A call
+ * that waits for too long is refused with `overloaded`.
  */
 export class Slots {
   readonly #tools: Tools;
@@ -68,7 +68,7 @@ export class Slots {
     tools.metrics.watch('calls_limit', () => count);
   }
 
-  /** False where the owner has to wait for one. */
+  /** Takes a slot. Returns false where the owner has to wait for one. */
   take(owner: Owner): boolean {
     const share = this.#shareOf(owner);
     const isFree = this.#mayHaveMore(share);
@@ -109,7 +109,7 @@ export class Slots {
     if (this.#free === 0) this.#fullSince ??= this.#tools.clock.now();
   }
 
-  /** Resolves when the call has got one. @throws GatewayError `overloaded`; the reason of the call's abort */
+  /** Resolves when the call has got a slot. @throws GatewayError `overloaded`; the reason of the call's abort */
   wait({ owner, abortable }: UpstreamCall, now: number): Promise<void> {
     const waitMs = this.#maxWaitMs(now);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -122,10 +122,10 @@ export class Slots {
       if (this.#leave(waiter)) reject(reason);
     };
     const stopTimer = this.#tools.clock.after(waitMs, () => leave(this.#overloaded()));
-    const stay = abortable.onAbort(leave);
+    const stopListening = abortable.onAbort(leave);
     return promise.finally(() => {
       stopTimer();
-      stay();
+      stopListening();
     });
   }
 
@@ -139,7 +139,7 @@ export class Slots {
     return true;
   }
 
-  /** The first call of the owner that has fewest slots, if it may have one. If it may not, neither may those who have more. */
+  /** The first call of the waiting owner with the fewest slots. If that owner may have no more, no other may. */
   #next(): Waiter | undefined {
     if (this.#waiting === 0) return undefined;
     let next: Share | undefined;
@@ -155,7 +155,7 @@ export class Slots {
     return first;
   }
 
-  /** How long a call that comes now may wait. */
+  /** How long a call that comes now may wait, in milliseconds. */
   #maxWaitMs(now: number): number {
     if (this.#waiting === 0) this.#waitingSince = now;
     // While slots are free, an owner waits only because its own share is used up: that is no queue.

@@ -7,38 +7,38 @@ import type { HonoRequest } from '../http/request.ts';
 import { errorOf, etagOf, type Form, formHeaders, isKnown, knownIn, note } from './overview-answer.ts';
 
 /**
- * One line per section as soon as it is read, and `{"complete":true}` at the end, with the ETag where the whole may be kept.
- * Begins when all required sections are read, so that their failure can still be a problem with its status. After that a
- * refusal cuts the stream short.
+ * Answers an overview in lines: one per section as soon as it is read, and `{"complete":true}` at the end, with the ETag if the
+ * client may keep the whole. The answer begins when all required sections are read, so that their failure can still be a
+ * problem with its status. A later refusal cuts the stream short.
  */
 export async function linesAnswer(
   request: HonoRequest,
-  { asked, changesOnly }: Form,
+  { composition, changesOnly }: Form,
   results: readonly MaybePromise<SectionResult>[],
 ): Promise<Answer> {
-  const names = composedNames(asked);
+  const names = composedNames(composition);
   const resultsOf = (some: readonly string[]) => results.filter((_, at) => some.includes(names[at] ?? ''));
-  const required = await allOf(resultsOf(requiredSections(asked)));
+  const required = await allOf(resultsOf(requiredSections(composition)));
   const timing = required.map(({ name, ms, state }) => timingOf(name, ms, state)).join(', ');
   request.cache = 'stream';
   request.isStream = true;
-  const known = changesOnly ? knownIn(request.header('if-none-match'), asked) : undefined;
+  const known = changesOnly ? knownIn(request.header('if-none-match'), composition) : undefined;
   const type = { 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' };
   return {
     status: 200,
-    headers: { ...formHeaders(asked, known), ...NO_STORE, ...type },
-    body: streamOf(request, { wanted: resultsOf(asked.wanted), known }),
+    headers: { ...formHeaders(composition, known), ...NO_STORE, ...type },
+    body: streamOf(request, { wanted: resultsOf(composition.wanted), known }),
     ...(timing && { timing }),
   };
 }
 
 interface Lines {
   readonly wanted: readonly MaybePromise<SectionResult>[];
-  /** What the client has of each section. */
+  /** See `knownIn`. */
   readonly known: readonly string[] | undefined;
 }
 
-/** A line is made when the client has taken those before it: what it has not read is the listener's to count. */
+/** Makes a line only when the client has taken those before it. The listener counts what the client has not read. */
 function streamOf(request: HonoRequest, { wanted, known }: Lines): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const done: SectionResult[] = [];
@@ -71,14 +71,14 @@ function streamOf(request: HonoRequest, { wanted, known }: Lines): ReadableStrea
   });
 }
 
-/** A section that is read, or why it is not. */
+/** A section's result, or the error that fails the whole. */
 const arrived = (at: number, result: MaybePromise<SectionResult>) =>
   Promise.resolve(result).then(
     (done) => ({ at, result: done, error: undefined }),
     (error: unknown) => ({ at, result: undefined, error }),
   );
 
-/** The status has been sent: the line in the log has the code of what cut the stream short. */
+/** Ends a stream that is cut short. Its status has been sent, so only the log has the code. */
 function endCut(request: HonoRequest, code: string): void {
   if (!request.isEnded) request.code = code;
   request.end();

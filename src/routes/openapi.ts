@@ -11,16 +11,16 @@ import {
   PROBLEM_TYPE,
   problemOf,
 } from '../core/errors.ts';
-import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf } from '../gateway/overview.ts';
+import { COMPUTED, isFromPath, sourceOf, type Overview, parameterOf } from '../gateway/overview.ts';
 import { choicesOf } from '../gateway/plan.ts';
 import { EXPOSED } from '../http/cors.ts';
 import { documented, exampleOf, flag, integer, model, text, textLike, timestamp } from '../upstream/fields.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 
-// What makes the OpenAPI document. It is loaded when the document is first asked for.
+// Makes the OpenAPI document. This module is loaded when a client first asks for the document.
 
-/** A route: what the app mounts it by, and what the document tells of it besides. */
+/** Describes a route, for the app, which mounts it, and for the document. */
 export interface Description extends Pick<RouteConfig, 'method' | 'path' | 'operationId' | 'summary' | 'security'> {
   readonly tags: string[];
   /** Called for the document only. */
@@ -34,7 +34,7 @@ type Headers = Record<string, ReturnType<typeof header>>;
 
 const SCHEMAS = '#/components/schemas/';
 
-/** The schemas that the document that is being made refers to. Each has a name. */
+/** The schemas to which the document under construction refers. Each has a name. */
 const referred = new Set<Schema>();
 
 function reference(schema: Schema) {
@@ -180,7 +180,7 @@ function answersOf({ operations }: Table) {
 
 const shared = (name: keyof ReturnType<typeof answersOf>) => ({ $ref: `#/components/responses/${name}` });
 
-/** What any call whose requests are counted may answer; what any that takes a credential may. */
+/** The problems of any call that is counted, and those of any call that takes a credential. */
 const LIMITED = { 429: shared('RateLimited') };
 const REFUSED = { 401: shared('Unauthenticated'), ...LIMITED };
 
@@ -313,7 +313,7 @@ function answerSchema({ id, sections, compute, computed = ANY }: Overview) {
   const metas: Record<string, Schema> = {};
   for (const [name, one] of Object.entries(sections)) {
     const answer = one.read.answer ?? z.null();
-    const orNull = one.required && !linkOf(one) ? answer : z.nullable(answer);
+    const orNull = one.required && !sourceOf(one) ? answer : z.nullable(answer);
     data[name] = one.required ? orNull : z.optional(orNull);
     metas[name] = one.required ? sectionMeta : z.optional(sectionMeta);
   }
@@ -484,7 +484,7 @@ const problem = (one: { readonly code: string }) => ({
   ...good('Its title, status and description.', json(meaning, one)),
 });
 
-/** What descriptions are written with. */
+/** The functions with which routes describe themselves. */
 const doc = { good, json, passthrough, overview, batch, outcome, look, end, begin, problems, problem, UNSTORED };
 type Doc = typeof doc;
 

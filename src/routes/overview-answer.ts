@@ -10,23 +10,23 @@ import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
 import type { Operation } from '../upstream/operation.ts';
 
-/** What a client asked for, and in which form. */
+/** What a client asked for, and how it is answered. */
 export interface Form {
-  readonly asked: Composition;
+  readonly composition: Composition;
   /** Only the sections that are not as in the copy that `If-None-Match` names. */
   readonly changesOnly: boolean;
   readonly digest: Digest;
 }
 
-/** The result as it is answered: trimmed, if the client asked for some fields only, and with a validator. */
-export function validated({ asked, digest }: Form, result: SectionResult): MaybePromise<SectionResult> {
-  if (result.text === undefined || !asked.wanted.includes(result.name)) return result;
-  const text = trimmed(asked, result.name, result.text);
+/** The result with a validator, trimmed to the fields that the client asked for. */
+export function validated({ composition, digest }: Form, result: SectionResult): MaybePromise<SectionResult> {
+  if (result.text === undefined || !composition.wanted.includes(result.name)) return result;
+  const text = trimmed(composition, result.name, result.text);
   if (result.etag !== '' && text === result.text) return result;
   return whenDone(digest.body(text), (hash) => ({ ...result, text, etag: `"${hash}"` }));
 }
 
-/** The JSON of a section, with the fields that the client asked for. */
+/** The JSON of a section with only the fields that the client asked for. */
 function trimmed({ overview, fields }: Composition, name: string, text: string): string {
   const names = fields.size > 0 ? fields.get(`fields[${name}]`) : undefined;
   const section = overview.sections[name];
@@ -50,29 +50,29 @@ function trim(text: string, fields: ReadonlySet<string>): string {
   return `{${kept.map((member) => `${JSON.stringify(member.name)}:${cut(text, member)}`).join(',')}}`;
 }
 
-/** Characters of each section's validator that go into that of the whole: 96 bits. */
+/** How many characters of a section's validator go into the ETag of the whole: 96 bits. */
 const VALIDATOR_LENGTH = 16;
-/** Follows it where the section says a `code`. */
+/** Follows the characters of a section that has a `code`. */
 const FAILED = '!';
 const TAG = /^(?:[\w-]{16}!?)?(?:\.(?:[\w-]{16}!?)?)*$/;
 
-/** What stands for a section in the ETag of the whole; nothing where it has no data. */
+/** The part of a section in the ETag of the whole; empty for a section without data. */
 const tagOf = ({ text, etag, code }: SectionResult): string =>
   text === undefined ? '' : etag.slice(1, 1 + VALIDATOR_LENGTH) + (code === undefined ? '' : FAILED);
 
-/** The ETag of the whole; undefined where it may not be kept. `results`: of the sections that are answered. */
+/** The ETag of the whole; undefined where the client may not keep the answer. `results`: the sections that are answered. */
 export function etagOf({ cacheMode }: HonoRequest, results: readonly SectionResult[]): string | undefined {
   if (cacheMode === 'no-store' || results.some(({ error, isCacheable }) => error || !isCacheable)) return undefined;
   return `"${results.map(tagOf).join('.')}"`;
 }
 
-/** Whether a section's data is what the client has, by what `knownIn` says of it. */
+/** Whether the client has the section's data. `known`: the section's part of `knownIn`. */
 export const isKnown = (result: SectionResult, known: string | undefined): boolean =>
   known === tagOf(result).replace(FAILED, '');
 
 /**
- * What `If-None-Match` says of each section: of the first ETag that an answer with so many sections may have had. Undefined
- * without one.
+ * The parts of the first ETag in `If-None-Match` that has as many as there are sections, one for each. Undefined without such
+ * an ETag.
  */
 export function knownIn(header: string | undefined, { wanted }: Composition): readonly string[] | undefined {
   for (const one of header?.split(',') ?? []) {
@@ -86,21 +86,22 @@ export function knownIn(header: string | undefined, { wanted }: Composition): re
 const STRICT = 'handling=strict';
 const CHANGED = 'changed-sections';
 
-/** Headers that lines have too. */
+/** The headers that an answer in JSON and one in lines have in common. */
 export const formHeaders = ({ strict }: Composition, known: unknown): Record<string, string> => ({
   Vary: 'Authorization, Accept, Prefer',
   ...(strict || known !== undefined ? appliedOf([strict && STRICT, known !== undefined && CHANGED]) : undefined),
 });
 
 export function overviewAnswer(request: HonoRequest, form: Form, all: readonly SectionResult[]): Answer {
-  const { asked, changesOnly } = form;
-  const results = all.length === asked.wanted.length ? all : all.filter(({ name }) => asked.wanted.includes(name));
+  const { composition, changesOnly } = form;
+  const results =
+    all.length === composition.wanted.length ? all : all.filter(({ name }) => composition.wanted.includes(name));
   for (const result of results) note(request, result);
   const header = request.header('if-none-match');
   const etag = all.every(({ isCacheable }) => isCacheable) ? etagOf(request, results) : undefined;
   const isSame = etag !== undefined && noneMatch(header, etag);
-  const known = etag !== undefined && changesOnly && !isSame ? knownIn(header, asked) : undefined;
-  const headers = { ...formHeaders(asked, known), ...cacheHeaders(request, all) };
+  const known = etag !== undefined && changesOnly && !isSame ? knownIn(header, composition) : undefined;
+  const headers = { ...formHeaders(composition, known), ...cacheHeaders(request, all) };
   headers['Cache-Control'] = etag === undefined || known ? NO_STORE['Cache-Control'] : REVALIDATE;
   if (etag !== undefined) headers['ETag'] = etag;
   if (isSame) return { status: 304, headers, body: null };
@@ -109,7 +110,7 @@ export function overviewAnswer(request: HonoRequest, form: Form, all: readonly S
   return { status: 200, headers, body: bodyOf(request, results, known), timing };
 }
 
-/** A hit when no section had to ask the upstream; as old as its oldest section. */
+/** `Cache-Status` and `Age`: a hit if no section had to ask the upstream, and as old as the oldest section. */
 function cacheHeaders(request: HonoRequest, results: readonly SectionResult[]): Record<string, string> {
   let [age, ttl, isHit] = [0, Infinity, true];
   for (const { state, age: own, ttl: left } of results) {
@@ -122,7 +123,7 @@ function cacheHeaders(request: HonoRequest, results: readonly SectionResult[]): 
   return { 'Cache-Status': isHit ? `portico; hit; ttl=${ttl}` : 'portico; fwd=miss', Age: String(age) };
 }
 
-/** `known`: of each section what the client has of it; undefined where it is told all. */
+/** `known`: see `knownIn`; undefined where the client gets all data. */
 function bodyOf(request: HonoRequest, results: readonly SectionResult[], known?: readonly string[]): string {
   let [data, errors, sections, unchanged] = ['', '', '', ''];
   for (const [at, result] of results.entries()) {
@@ -138,17 +139,17 @@ function bodyOf(request: HonoRequest, results: readonly SectionResult[], known?:
   return `{"data":{${data}},"errors":[${errors}],"meta":{${meta}}}`;
 }
 
-/** For the log. */
+/** Notes a section's state for the log. */
 export function note(request: HonoRequest, { name, state, ttl }: SectionResult): void {
   if (state === 'failed' || state === 'skipped') (request.failed ??= []).push(name);
   if (state === 'stale') (request.stale ??= []).push(name);
   if (state === 'fresh' && ttl !== undefined && request.phases) (request.fresh ??= []).push(name);
 }
 
-/** What is not in the error of a section: it is of the whole answer, or for a page by itself. */
+/** Members of a problem that a section's error does not have, since they are about the whole answer. */
 const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
 
-/** The error of a section that failed, as its problem has it. One of ours goes into the log. */
+/** The error of a failed section: its problem, without the members that are about the whole. A bug of ours is logged. */
 export function errorOf(request: HonoRequest, section: string, failure: NonNullable<SectionResult['error']>): object {
   const error = failure.with({ section });
   logIfFault(request, error);

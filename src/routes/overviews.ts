@@ -11,7 +11,7 @@ import type { Description } from './openapi.ts';
 import { linesAnswer } from './lines.ts';
 import { overviewAnswer, validated } from './overview-answer.ts';
 import { type Route, routeOf } from './route.ts';
-import { secondsFor, waited } from './waited.ts';
+import { waitSecondsOf, answerOnChange } from './waited.ts';
 
 export const overviewRoutes = (gateway: Gateway): Route[] =>
   gateway.deps.overviews.map((overview) => ({
@@ -29,7 +29,7 @@ export const overviewDescription = (overview: Overview): Description => ({
   details: (doc) => doc.overview(overview),
 });
 
-/** Hono's. What its parameter cannot be is an unknown path. */
+/** Hono's pattern. A path whose parameter does not have the form of an id is unknown. */
 function patternOf(overview: Overview): string {
   const parameter = parameterOf(overview);
   return parameter ? overview.path.replace(`:${parameter.name}`, `:portico_id{${parameter.form}}`) : overview.path;
@@ -40,22 +40,22 @@ function answering(overview: Overview, gateway: Gateway): Route['handle'] {
   const { digest } = gateway.deps;
   return (request) => {
     const { isStrict, changesOnly } = preferencesOf(request.header('prefer'));
-    const asked = compositionOf(request.query, isStrict, hasParameter ? request.id : undefined);
-    const form = { asked, changesOnly, digest };
-    const open = () => gateway.admit(request, (copyOf) => readsOf(asked.reads, copyOf));
+    const composition = compositionOf(request.query, isStrict, hasParameter ? request.id : undefined);
+    const form = { composition, changesOnly, digest };
+    const open = () => gateway.admit(request, (copyOf) => readsOf(composition.reads, copyOf));
     const resultsBy = (snapshot: Snapshot) => {
-      if (asked.error) throw asked.error;
-      return compose(gateway, request, snapshot, asked).map((result) => {
-        const told = whenDone(result, (done) => validated(form, done));
-        if (told instanceof Promise) told.catch(() => undefined); // lines hear of it later
-        return told;
+      if (composition.error) throw composition.error;
+      return compose(gateway, request, snapshot, composition).map((result) => {
+        const made = whenDone(result, (done) => validated(form, done));
+        if (made instanceof Promise) made.catch(() => undefined); // an answer in lines looks at it later
+        return made;
       });
     };
     if (wantsLines(request)) return whenDone(open(), (snapshot) => linesAnswer(request, form, resultsBy(snapshot)));
     const answer = (snapshot: Snapshot) =>
       whenDone(allOf(resultsBy(snapshot)), (results) => overviewAnswer(request, form, results));
-    const seconds = secondsFor(request);
-    return seconds === 0 ? whenDone(open(), answer) : waited(request, gateway, { open, answer }, seconds);
+    const seconds = waitSecondsOf(request);
+    return seconds === 0 ? whenDone(open(), answer) : answerOnChange(request, gateway, { open, answer }, seconds);
   };
 }
 

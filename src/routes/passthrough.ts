@@ -2,7 +2,7 @@ import { cacheStatusOf, cacheWordOf, type ReadResult } from '../cache/read.ts';
 import { whenDone } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/write.ts';
-import { checkIdempotencyKey, jsonTextOf, unreadTextOf } from '../http/body.ts';
+import { checkIdempotencyKey, ignoredBodyOf, jsonTextOf } from '../http/body.ts';
 import { noneMatch } from '../core/headers.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
@@ -12,9 +12,9 @@ import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
-import { secondsFor, waited } from './waited.ts';
+import { waitSecondsOf, answerOnChange } from './waited.ts';
 
-/** The upstream's endpoints, each at its own path (`contract.md` section 2). */
+/** A route for each row, at the row's own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway, { operations }: Table): Route[] {
   return operations.map((operation) => {
     const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
@@ -34,21 +34,21 @@ function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
     const open = () => gateway.admit(request, [read]);
     const answer = (snapshot: Snapshot) =>
       whenDone(gateway.read(read, request, snapshot), (result) => readAnswer(request, result));
-    const seconds = mayWait ? secondsFor(request) : 0;
-    return seconds === 0 ? whenDone(open(), answer) : waited(request, gateway, { open, answer }, seconds);
+    const seconds = mayWait ? waitSecondsOf(request) : 0;
+    return seconds === 0 ? whenDone(open(), answer) : answerOnChange(request, gateway, { open, answer }, seconds);
   };
 }
 
 const JSON_TYPE = 'application/json';
 const HIT_TIMING = timingOf('upstream', 0, 'hit');
 
-/** The answer to a read: whole, or 304 if the client has it already (`contract.md` section 5). */
-function readAnswer(request: HonoRequest, reading: ReadResult): Answer {
-  const { entry, status, age, ttl } = reading;
-  request.cache = cacheWordOf(reading);
+/** The answer to a read: its body, or 304 if the client has it already (`contract.md` section 5). */
+function readAnswer(request: HonoRequest, result: ReadResult): Answer {
+  const { entry, status, age, ttl } = result;
+  request.cache = cacheWordOf(result);
   const timing = ttl === undefined ? timingOf('upstream', request.upstreamMs) : HIT_TIMING;
-  const headers: Record<string, string> = { 'Cache-Status': cacheStatusOf(reading), Vary: 'Authorization' };
-  const isKept = reading.isCacheable && status === 200;
+  const headers: Record<string, string> = { 'Cache-Status': cacheStatusOf(result), Vary: 'Authorization' };
+  const isKept = result.isCacheable && status === 200;
   if (entry === null || !isKept) headers['Cache-Control'] = NO_STORE['Cache-Control'];
   if (entry === null) return { status, headers, body: null, timing };
   if (isKept) {
@@ -68,7 +68,7 @@ function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
     request.cache = 'method';
     const input = async () => {
       checkIdempotencyKey(request.idempotencyKey);
-      const sent = operation.body ? { body: await jsonTextOf(request) } : { unsent: await unreadTextOf(request) };
+      const sent = operation.body ? { body: await jsonTextOf(request) } : { ignoredBody: await ignoredBodyOf(request) };
       return { id: request.id, query: request.query, ...sent };
     };
     return writtenAnswer(await gateway.writes.write(request, operation, input));
@@ -82,7 +82,7 @@ function writtenAnswer({ status, text, replayed }: Written): Answer {
   return { status, headers: { ...headers, 'Content-Type': JSON_TYPE }, body: text };
 }
 
-/** An endpoint of the upstream, of its row. */
+/** Describes the endpoint of a row. */
 export function passthroughDescription(operation: Operation): Description {
   const { id, method, path, tag, summary, credential } = operation;
   return {

@@ -9,7 +9,7 @@ export interface Route extends RouteFacts {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Hono's pattern, without a slash at its end. */
   readonly path: string;
-  /** It takes a credential, which may come in a session's cookie. */
+  /** Its requests need a credential, which a session's cookie may have. */
   readonly takesCredential?: true;
   readonly handle: (request: HonoRequest) => MaybePromise<Answer>;
 }
@@ -24,8 +24,8 @@ export const pageAt = (path: string, handle: Route['handle']): Route => ({
 });
 
 /**
- * What is described, with what answers it. Hono's pattern is made of the path. Its parameter has a name of its own: where
- * the app is mounted under a path that has one of the same name, Hono would give the host's.
+ * The route of a description. Its parameter is renamed to `portico_…`: if a host mounts the app under a path with a parameter
+ * of the same name, Hono would give the host's.
  */
 export const routeOf = (
   { method, path, operationId, security }: Description,

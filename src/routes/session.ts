@@ -33,7 +33,7 @@ async function look(request: HonoRequest, gateway: Gateway, sessions: Sessions):
   return jsonAnswer(stateOf(session, await gateway.accountOf(request)));
 }
 
-/** With such a header the cookie is not looked at. @throws GatewayError `unauthenticated` */
+/** Beside `Authorization` the cookie is not looked at, so the header has to be a good one. @throws GatewayError `unauthenticated` */
 function checkAuthorization(request: HonoRequest): void {
   const authorization = request.header('authorization');
   if (authorization !== undefined) credentialOf(authorization);
@@ -45,7 +45,7 @@ const stateOf = ({ expiresAt }: Session, account: string) => ({
   account,
 });
 
-/** The cookie of this browser is gone, whatever was in it. */
+/** Ends the session, and takes the cookie from the browser, whatever was in it. */
 async function signOut(request: HonoRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
   const cookie = sessions.cookieIn(request);
   sessions.checkOrigin(request);
@@ -56,16 +56,16 @@ async function signOut(request: HonoRequest, gateway: Gateway, sessions: Session
     if (cookie !== undefined) await end(await sessions.open(cookie), request, gateway, isEverywhere);
   } catch (error) {
     const isOver = error instanceof GatewayError && error.code === 'unauthenticated';
-    if (isEverywhere || !isOver) throw error; // such a cookie ends no other session
+    if (isEverywhere || !isOver) throw error; // a cookie that is over cannot end other sessions
   }
   return { status: 204, headers: { ...NO_STORE, 'Set-Cookie': CLEARED, 'Clear-Site-Data': '"cache"' }, body: null };
 }
 
-/** @throws GatewayError `unauthenticated` if it is over already, `store_unavailable` if not all instances know that it ends */
+/** Ends a session. @throws GatewayError `unauthenticated` if it is over already, `store_unavailable` if not all instances know that it ends */
 async function end(session: Session, request: HonoRequest, gateway: Gateway, isEverywhere: boolean): Promise<void> {
   request.session = session;
-  const { account, isOver } = await gateway.sessions.whose(request, session);
-  // One that is over is reported once more: perhaps only this instance knows of it.
+  const { account, isOver } = await gateway.sessions.signingOut(request, session);
+  // A session that is over is reported once more: perhaps only this instance knows of it.
   const which = isEverywhere && !isOver ? 'all' : 'one';
   const isKnown = await gateway.sessions.revoke(request, account, session, which);
   if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
@@ -74,7 +74,7 @@ async function end(session: Session, request: HonoRequest, gateway: Gateway, isE
 
 type TokenOf = (request: HonoRequest, gateway: Gateway) => Promise<string>;
 
-/** The session that the browser had before, if any, is over once this one has begun. */
+/** Begins a session, and ends the one that the browser had before. */
 const beginningWith =
   (tokenOf: TokenOf, isProven: boolean): AnswerOf =>
   async (request, gateway, sessions) => {
@@ -133,7 +133,7 @@ const beginning = (rest: string, operationId: string, summary: string, body: z.c
 
 type Call = readonly [Description, AnswerOf];
 
-/** With the call of the upstream that gives the token. */
+/** The call that begins a session by an upstream call that gives the token. */
 function beginningBy(operation: Operation): Call[] {
   const { signsIn, summary, body } = operation;
   if (!signsIn || !body) return [];
@@ -143,7 +143,7 @@ function beginningBy(operation: Operation): Call[] {
   ];
 }
 
-/** What there is, and what answers it. */
+/** All session calls: descriptions, and the functions that answer. */
 export const sessionCallsOf = ({ operations }: Table): readonly Call[] => [
   [withCookie('get', 'getSession', 'Whether this browser is signed in', (doc) => doc.look()), look],
   [beginning('', 'createSession', 'Sign in with a key', sessionBody), beginningWith(tokenInBody, false)],

@@ -4,8 +4,8 @@ import type { CallOutcome, Phase } from '../core/timeline.ts';
 import type { AccountId, Entry, Owner } from '../store/port.ts';
 import type { Operation } from './operation.ts';
 
-/** What is asked of an operation: a `Read`, or a write. */
-export interface Asked {
+/** An operation and what it is called with: a `Read`, or a write. */
+export interface Invocation {
   readonly operation: Operation;
   /** The `<ID>` of the path, already of the operation's form. */
   readonly id?: string | undefined;
@@ -13,41 +13,41 @@ export interface Asked {
   readonly query: string;
   /** JSON text of the body. */
   readonly body?: string | undefined;
-  /** Text of a body that the operation does not take. Requests are compared by it, but it is not sent. */
-  readonly unsent?: string | undefined;
+  /** Text of a body that the operation does not take: never sent, but part of the write's fingerprint. */
+  readonly ignoredBody?: string | undefined;
 }
 
-/** Path and query below `{base_url}`, from the template alone, so that no raw path ever gets upstream. */
-export function targetOf({ operation, id, query }: Asked): string {
+/** Path and query below `{base_url}`. The path is made of the row's template: a client's own path never gets upstream. */
+export function targetOf({ operation, id, query }: Invocation): string {
   const path = id === undefined ? operation.path : operation.path.replace('{id}', id);
   return query === '' ? path : `${path}?${query}`;
 }
 
-interface Particulars {
+interface Options {
   /** Absent for calls that take no credential. */
   readonly account: AccountId | undefined;
-  /** Owner whose share of the bounded resources the call takes. */
+  /** Whose share of the bounded resources the call takes. */
   readonly owner: Owner;
-  /** The part of the request that it is for. */
+  /** The leg of the request that it is for: a section or an item. */
   readonly leg?: string | undefined;
   readonly validators?: Entry['validators'] | undefined;
-  /** Ends the call with all its attempts; it then rejects with the reason. Aborted too where an attempt takes too long. */
+  /** Aborting it ends the call with all its attempts; the call then rejects with the reason. An attempt's timeout aborts it too. */
   readonly abortable: Abortable;
-  /** When it has to be over, in milliseconds of the process's clock. */
+  /** When the call has to be over, in milliseconds of the process's clock. */
   readonly endsAt: number;
   /** Idempotency key of a write. */
   readonly key?: string | undefined;
-  /** Called when all checks have let the call through, before it waits for a connection; what it throws ends the call. */
+  /** Called after all checks, before the call waits for a connection. What it throws ends the call. */
   readonly beforeSend?: (() => void) | undefined;
-  /** Called right before the first byte is sent; what it throws ends the call with nothing sent. */
+  /** Called right before the first byte is sent. What it throws ends the call with nothing sent. */
   readonly beforeFirstByte?: (() => void) | undefined;
 }
 
-/** A call of the upstream, and the attempt at it that is under way. Instants are in milliseconds of the process's clock. */
+/** A call of the upstream, and its current attempt. Instants are in milliseconds of the process's clock. */
 export class UpstreamCall {
   /** The request that it was begun for. Other requests may wait for it too. */
   readonly request: ClientRequest;
-  readonly asked: Asked;
+  readonly invocation: Invocation;
   readonly account: AccountId | undefined;
   readonly owner: Owner;
   readonly leg: string | undefined;
@@ -57,36 +57,37 @@ export class UpstreamCall {
   readonly key: string | undefined;
   readonly beforeSend: (() => void) | undefined;
   readonly beforeFirstByte: (() => void) | undefined;
-  /** When the attempt began to pass the checks, or the last one let it wait no longer. */
+  /** When the attempt began; for one that waited for a slot, when it got it. */
   attemptAt = 0;
-  /** How often it was sent before. */
+  /** How often the call was sent before this attempt. */
   resends = 0;
-  /** The attempt since it was sent. */
+  /** The attempt's phase, from when it is sent. */
   phase: Phase | undefined;
 
-  constructor(request: ClientRequest, asked: Asked, particulars: Particulars) {
+  constructor(request: ClientRequest, invocation: Invocation, options: Options) {
     this.request = request;
-    this.asked = asked;
-    this.account = particulars.account;
-    this.owner = particulars.owner;
-    this.leg = particulars.leg;
-    this.validators = particulars.validators;
-    this.abortable = particulars.abortable;
-    this.endsAt = particulars.endsAt;
-    this.key = particulars.key;
-    this.beforeSend = particulars.beforeSend;
-    this.beforeFirstByte = particulars.beforeFirstByte;
+    this.invocation = invocation;
+    this.account = options.account;
+    this.owner = options.owner;
+    this.leg = options.leg;
+    this.validators = options.validators;
+    this.abortable = options.abortable;
+    this.endsAt = options.endsAt;
+    this.key = options.key;
+    this.beforeSend = options.beforeSend;
+    this.beforeFirstByte = options.beforeFirstByte;
     this.phase = undefined;
   }
 
   get operation(): Operation {
-    return this.asked.operation;
+    return this.invocation.operation;
   }
 }
 
-/** A good answer: the JSON text as it came, except for the links of a page; null if there is no body. */
+/** A good answer. */
 export interface UpstreamAnswer {
   readonly status: number;
+  /** The JSON as it came, except for the links of a page; null if there is no body. */
   readonly text: string | null;
   /** Places in `text` where the gateway's origin goes. */
   readonly links: readonly number[];
@@ -95,13 +96,13 @@ export interface UpstreamAnswer {
   readonly validators: Entry['validators'];
   /** 304: the copy that the request was conditional on is still valid. */
   readonly notModified: boolean;
-  /** What the upstream allows of keeping it, which only ever shortens what the cache would do. */
+  /** Whether the upstream allows keeping it. Its word only ever shortens what the cache would do. */
   readonly isStorable: boolean;
-  /** Upper limit for how long it is fresh, in milliseconds. */
+  /** The upstream's upper limit for how long it is fresh, in milliseconds. */
   readonly maxFreshMs?: number | undefined;
 }
 
-/** How an attempt ended: an answer, or what it failed with. `now`: when, in milliseconds of the process's clock. */
+/** How an attempt ended: with an answer or an error, at `now`, in milliseconds of the process's clock. */
 export interface Outcome {
   readonly kind: CallOutcome;
   readonly answer: UpstreamAnswer | undefined;

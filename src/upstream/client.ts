@@ -3,7 +3,7 @@ import { isPlainObject, isTooDeep, parsedJson } from '../core/json.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Entry } from '../store/port.ts';
-import { type Asked, targetOf, type UpstreamAnswer, type UpstreamCall } from './call.ts';
+import { type Invocation, targetOf, type UpstreamAnswer, type UpstreamCall } from './call.ts';
 import { type Hooks, headersBy } from './hooks.ts';
 import { localLinks } from './links.ts';
 import { concealableIn, refusalOf, retryAfterOf } from './refusal.ts';
@@ -23,7 +23,7 @@ interface ClientOptions {
   readonly config: { readonly upstreamMaxBodyBytes: number; readonly upstreamTimeoutMs: number };
 }
 
-/** The innermost call: one request, one answer, no policy. */
+/** Sends one request to the upstream and reads its answer. Knows nothing of retries, slots or the cache. */
 export class UpstreamClient {
   readonly #options: ClientOptions;
   readonly #via: Via;
@@ -45,12 +45,13 @@ export class UpstreamClient {
   }
 
   /**
-   * One timer spans connecting, waiting and reading, since a body that drips would restart an idle timer again and again.
-   * `own`: the headers of the credential, or what the hook gives in their place; names and values in turn.
+   * Sends an attempt. One timer spans connecting, waiting and reading: a body that drips would restart an idle timer for
+   * ever. `own`: the credential's headers, or what the hook gives in their place; names and values in turn.
+   * @throws GatewayError see `noAnswer`; the reason of the call's abort
    */
   async #exchange(call: UpstreamCall, own: readonly string[]): Promise<RawAnswer> {
     const { transport, clock, config } = this.#options;
-    const { request, asked, abortable, operation } = call;
+    const { request, invocation, abortable, operation } = call;
     abortable.throwIfAborted();
     const now = clock.now();
     const phase = (call.phase = request.beginPhase('attempt', call.leg, now));
@@ -59,35 +60,38 @@ export class UpstreamClient {
     const stopTimer = clock.after(Math.min(config.upstreamTimeoutMs, call.endsAt - now), () =>
       abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
     );
-    let stay: (() => void) | undefined;
+    let stopListening: (() => void) | undefined;
     try {
       const exchange = transport({
         method: operation.method,
-        path: targetOf(asked),
+        path: targetOf(invocation),
         headers: this.#headersOf(call, own),
-        body: asked.body,
+        body: invocation.body,
         maxBodyBytes: config.upstreamMaxBodyBytes,
         beforeFirstByte: call.beforeFirstByte,
       });
-      stay = abortable.onAbort((reason) => exchange.abort(reason));
+      stopListening = abortable.onAbort((reason) => exchange.abort(reason));
       const raw = await exchange.answer;
       phase.status = raw.status;
       return raw;
     } finally {
-      stay?.();
+      stopListening?.();
       stopTimer();
       phase.end = clock.now();
     }
   }
 
-  /** The allow-list of `contract.md` section 2 and `own`; nothing else that the client sent is passed on. */
-  #headersOf({ operation, asked, request, validators, key, phase }: UpstreamCall, own: readonly string[]): string[] {
+  /** The allow-list of `contract.md` section 2, and `own`. Nothing else that the client sent is passed on. */
+  #headersOf(
+    { operation, invocation, request, validators, key, phase }: UpstreamCall,
+    own: readonly string[],
+  ): string[] {
     const { traceId, flags, tracestate } = request.trace;
     const headers = ['accept', 'application/json', 'user-agent', request.userAgent ?? 'portico'];
     headers.push('x-request-id', request.requestId);
     headers.push('traceparent', phase?.span?.traceparent ?? `00-${traceId}-${newSpanId()}-${flags}`);
-    headers.push('via', this.#via.after(request.header('via')), ...own);
-    if (asked.body !== undefined) headers.push('content-type', 'application/json');
+    headers.push('via', this.#via.headerFor(request.header('via')), ...own);
+    if (invocation.body !== undefined) headers.push('content-type', 'application/json');
     if (tracestate) headers.push('tracestate', tracestate);
     if (operation.method === 'POST' && key) headers.push('idempotency-key', key);
     if (validators?.etag) headers.push('if-none-match', validators.etag);
@@ -99,7 +103,7 @@ export class UpstreamClient {
 const credentialOf = ({ operation, request }: UpstreamCall) =>
   operation.credential === 'none' ? [] : ['authorization', `Token ${request.credential}`];
 
-/** Each attempt has an id of its own, where it has no span too. */
+/** Each attempt has an id of its own, also one without a span. */
 function newSpanId(): string {
   const random = crypto.randomUUID();
   return random.slice(0, 8) + random.slice(24, 32);
@@ -111,7 +115,7 @@ function newSpanId(): string {
  *   `upstream_timeout`
  */
 function answerOf(
-  { operation, asked, request, validators }: UpstreamCall,
+  { operation, invocation, request, validators }: UpstreamCall,
   raw: RawAnswer,
   own: readonly string[],
   { clock, upstream, table }: ClientOptions,
@@ -120,7 +124,7 @@ function answerOf(
   const isGood = status >= 200 && status < 300;
   const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
-  if (isGood) return jsonAnswer(asked, raw, upstream);
+  if (isGood) return jsonAnswer(invocation, raw, upstream);
   if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
   if (status < 400 || status >= 500) throw failure(raw, clock.now());
   const key = operation.credential === 'none' ? [] : [request.credential];
@@ -150,7 +154,7 @@ const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModi
 
 const keptAs = (raw: RawAnswer) => ({ ...keepingOf(raw), validators: validatorsOf(raw) });
 
-function jsonAnswer({ operation, id }: Asked, raw: RawAnswer, upstream: URL): UpstreamAnswer {
+function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
   if ('flaw' in raw.body) {
     const { flaw } = raw.body;
     const fault = flaw === 'cut_short' ? 'failed' : 'unusable';
@@ -189,7 +193,7 @@ function failure(raw: RawAnswer, now: number): GatewayError {
   return GatewayError.of('upstream_unavailable', { ...known, retryAfter });
 }
 
-/** It is the whole problem of a gateway that the request has come to twice: this one, or one that it leads to. */
+/** Whether the answer is a gateway's whole `loop_detected` problem: this gateway's, or that of one further on. */
 function isLoop({ status, body }: RawAnswer): boolean {
   const problem = status === 508 && 'text' in body ? parsedJson(body.text) : undefined;
   if (!isPlainObject(problem) || problem['code'] !== 'loop_detected' || problem['retryable'] !== false) return false;
@@ -201,7 +205,7 @@ function faultOf(status: number): Fault {
   return status >= 502 && status <= 504 ? 'unavailable' : 'failed';
 }
 
-/** A name, perhaps with a value in quotes or without (RFC 9111, section 5.2). */
+/** A directive's name, and its value if it has one, in quotes or without (RFC 9111, section 5.2). */
 const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 /** Seconds; a larger value counts as this (RFC 9111, section 1.2.2). */
 const MAX_SECONDS = 2 ** 31;

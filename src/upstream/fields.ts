@@ -4,14 +4,14 @@ import * as z from 'zod/mini';
 // zod/mini has no error messages until a locale is set.
 z.config(en());
 
-/** The schema with what the OpenAPI document says of it besides. */
+/** The schema, with more that the OpenAPI document says about it. */
 export function documented<T extends z.ZodMiniType>(schema: T, meta: z.core.GlobalMeta): T {
   const clone = schema.clone(schema.def, { parent: true });
   z.globalRegistry.add(clone, meta);
   return clone;
 }
 
-/** Both go into the OpenAPI document, the example into the tests too. */
+/** Description and example, for the OpenAPI document. The tests use the example too. */
 const note = (description: string, example: unknown) => ({ description, examples: [example] });
 
 /** An integer of any size: identifiers beyond 2^53 are legal JSON, and zod's own `int` refuses them. */
@@ -31,7 +31,7 @@ export const text = (description: string, example: string) => documented(z.strin
 
 export const flag = (description: string, example: boolean) => documented(z.boolean(), note(description, example));
 
-/** A text of one form. `expected`: what is said of any other. */
+/** A text of one form. `expected`: the error message for any other. */
 export const textLike = (form: RegExp, meta: z.core.GlobalMeta, expected?: string) =>
   documented(z.string().check(z.regex(form, expected)), meta);
 

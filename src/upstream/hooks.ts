@@ -33,7 +33,7 @@ export type ToldProblem = Problem & Record<string, unknown>;
  */
 export type UpstreamHeaders = (asked: AskedHeaders) => HeaderRecord | Promise<HeaderRecord>;
 
-/** What is undefined is left out. */
+/** Headers by name. One that is undefined is left out. */
 type HeaderRecord = Readonly<Record<string, string | undefined>>;
 
 export interface AskedHeaders {
@@ -52,7 +52,7 @@ interface Tools {
 
 /**
  * The headers that the hook gives for an attempt: names and values in turn.
- * @throws GatewayError with the fault `not_sent`; the reason of the call's signal
+ * @throws GatewayError `internal_error` with the fault `not_sent`; the reason of the call's abort
  */
 export async function headersBy(
   hook: UpstreamHeaders,
@@ -65,7 +65,7 @@ export async function headersBy(
   const late = GatewayError.of('upstream_timeout', { fault: 'not_sent' });
   const stopTimer = clock.after(endsAt - clock.now(), () => abortable.abort(late));
   const ended = Promise.withResolvers<never>();
-  const stay = abortable.onAbort((reason) => {
+  const stopListening = abortable.onAbort((reason) => {
     controller.abort(reason);
     ended.reject(reason);
   });
@@ -81,7 +81,7 @@ export async function headersBy(
     throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
   } finally {
     stopTimer();
-    stay();
+    stopListening();
   }
 }
 
@@ -90,8 +90,8 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 /**
- * How a message is framed and read, what the gateway itself says in it, what makes the answer another one than the cache
- * takes it for, and cookies.
+ * Headers that the hook may not set: those that frame a message, those that the gateway sends, those that make the answer
+ * another one than the cache takes it for, and cookies.
  */
 const OURS = new Set(
   (

@@ -6,7 +6,7 @@ import type { Operation } from './operation.ts';
 
 /** Four times what a documented body can have. Checking ten times as many would block the process for a while. */
 const MAX_VALUES = 1_000;
-/** Errors that one answer lists. */
+/** An answer lists no more errors than this. */
 const MAX_ITEMS = 50;
 
 /**

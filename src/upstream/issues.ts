@@ -1,7 +1,7 @@
 import type { core } from 'zod/mini';
 import type { ErrorItem } from '../core/errors.ts';
 
-/** One entry for each field, also if zod reports several in one issue: in our words, which the sandbox speaks too. */
+/** One error for each field, also if zod reports several fields in one issue. The sandbox uses the same words. */
 export function itemsOfIssue(issue: core.$ZodIssue): ErrorItem[] {
   if (issue.code !== 'unrecognized_keys') return [itemOf(issue, issue.path.join('.') || null)];
   return issue.keys.map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** British, since others have a comma before the last. */
+/** British, since American English has a comma before `or`. */
 const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 
 /** An issue in our words. Messages that schemas bring themselves stay as they are. */

@@ -27,7 +27,7 @@ export function localLinks(text: string, page: Page): { text: string; links: num
   return links.length === 0 && copied === 0 ? { text, links } : { text: local + text.slice(copied), links };
 }
 
-/** Undefined for an unusable link, which is not passed on either: it might show the upstream's host. */
+/** Path and query of a link. Undefined for an unusable one, which might show the upstream's host: the client gets null. */
 function localLink(link: string, { upstream, path }: Page): string | undefined {
   const prefix = upstream.pathname.replace(/\/$/, '');
   const url = URL.parse(link, upstream.origin + prefix + path);
@@ -36,13 +36,13 @@ function localLink(link: string, { upstream, path }: Page): string | undefined {
   return (local === '/' ? path : local) + url.search;
 }
 
-/** The text with the gateway's origin, which few texts need, in its links. */
+/** The text with the gateway's origin in its links. Few texts have any. */
 export function withOrigin(
   { text, links }: { readonly text: string; readonly links: readonly number[] },
   request: { readonly origin: string },
 ): string {
   if (links.length === 0) return text;
-  const { origin } = request; // made anew each time
+  const { origin } = request; // a getter that computes it
   let copied = 0;
   let whole = '';
   for (const place of links) {

@@ -14,7 +14,7 @@ export interface CachePolicy {
   readonly onError: number;
 }
 
-/** A group, the one item of a group that the path names, or all of the account. */
+/** What a write invalidates: a group, the one item of a group that the path names, or everything of the account. */
 type Invalidated<Group extends string> = 'everything' | Group | { readonly item: Group };
 
 /** A chapter of the OpenAPI document. */
@@ -23,14 +23,14 @@ export interface Tag {
   readonly description: string;
 }
 
-/** A code that the upstream refuses with, in the words of a problem. Without a title, the code in words is its title. */
+/** A code that the upstream refuses with, and the words of its problem. By default the title is the code in words. */
 export type Refusal = ErrorKind;
 
 /** All that is known of one endpoint of the upstream. */
 export interface Row {
-  /** Method, and path template. It is taken with and without the last slash, and sent as it stands. `{id}` is the only parameter. */
+  /** Method and path. Clients may leave out the last slash or add one; the path is sent as it stands here. `{id}` is its only parameter. */
   readonly at: `${Method} /${string}`;
-  /** What an `<ID>` may look like if not digits. */
+  /** The form of an `<ID>`; by default digits. */
   readonly idForm?: 'slug';
   /** `none`: it takes no credential, and never forwards one. Its requests are counted by the client's address. */
   readonly credential?: 'none';
@@ -42,11 +42,14 @@ export interface Row {
   readonly answer: z.ZodMiniType | null;
   /** The answer is a page whose `next` and `previous` point at the upstream. */
   readonly paged?: true;
-  /** What is cached and forgotten together. Reads only, also uncached ones: a read after a write shares no call with reads from before it. */
+  /**
+   * Reads only. Reads of one group are invalidated together. Also for reads that are not cached: after a write that invalidates
+   * the group, they share no call with reads from before it.
+   */
   readonly group?: string;
   /** Reads only. Without it they are never cached. */
   readonly cache?: CachePolicy;
-  /** Reads that are never cached only. Its answer changes by itself: it has an ETag, and clients may wait for a change. */
+  /** Only for reads that are never cached. The answer changes by itself: it has an ETag, and clients may wait for a change. */
   readonly polled?: true;
   /** Writes only. */
   readonly invalidates?: readonly Invalidated<string>[];
@@ -58,11 +61,11 @@ export interface Row {
   readonly secrets?: readonly string[];
   /** The member `token` of the answer is a credential: `POST /bff/v1/session/<as>` begins a browser's session with it. */
   readonly signsIn?: { readonly as: string; readonly token: string };
-  /** Codes of the upstream's own that it may refuse this with. */
+  /** The upstream's own codes, with which it may refuse this call. */
   readonly refusals?: Readonly<Record<string, Refusal>>;
-  /** Without one it stands under `Upstream`. */
+  /** By default `Upstream`. */
   readonly tag?: Tag;
-  /** Without one, its name in words is its summary. */
+  /** By default the name in words. */
   readonly summary?: string;
   readonly description?: string;
 }
@@ -81,7 +84,7 @@ export interface Operation extends Omit<Row, 'idForm' | 'summary' | 'tag'> {
 /** The JSON of a good answer. */
 export type ValueOf<O extends Operation> = O['answer'] extends z.ZodMiniType ? z.output<O['answer']> : null;
 
-/** What a row may be made of: a new one, or one that has its name already. */
+/** A row for `defineRows`: a new one, or one that has its name already. */
 type Given = Row | Operation;
 
 type GroupOf<Rows> = {
@@ -122,7 +125,7 @@ function operationOf(id: string, row: Given): Operation {
   return { tag: OTHER, summary: wordsOf(id), ...row, id, method: method as Method, path, idForm };
 }
 
-/** The longest that a policy may say: a year. */
+/** The longest time in a policy: a year, in seconds. */
 export const MOST_SECONDS = 31_536_000;
 
 const METHOD_AND_PATH = /^(GET|POST|PATCH|DELETE) ((?:\/(?:\{id\}|(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+))+\/?)$/;
@@ -156,6 +159,7 @@ function problemOf(id: string, row: Given): string | undefined {
     : `is refused with \`${code}\`, which is no code: lower-case words, joined by _ or -`;
 }
 
+/** The group that a write names in `invalidates`. */
 export const groupIn = (one: Invalidated<string>): string => (typeof one === 'string' ? one : one.item);
 
 /** `listApiCalls` becomes `List API calls`. */

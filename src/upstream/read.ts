@@ -2,13 +2,13 @@ import { type CacheKey, EVERYTHING, type Tag } from '../store/port.ts';
 import type { CachePolicy, Operation } from './operation.ts';
 import type { Table } from './table.ts';
 
-/** A row that is read, with the policy in force, and its read without an id and a query made already. */
+/** A row that is a GET, with the policy in force. Its read without id and query is made once. */
 export class ReadRow {
   readonly operation: Operation;
   /** Undefined if its answers are never cached. */
   readonly policy: CachePolicy | undefined;
+  /** How long a copy is fresh, and how long it is usable at all, in milliseconds. Both 0: never cached. */
   readonly freshMs: number;
-  /** How long a copy is usable at all. */
   readonly lifeMs: number;
   readonly #plain: Read;
 
@@ -26,7 +26,7 @@ export class ReadRow {
   }
 }
 
-/** A GET as it is asked for, and what its copy is kept under. The store puts the account in front of the key. */
+/** One GET with its id and query, and the key of its copy. The store puts the account in front of the key. */
 export class Read implements CacheKey {
   readonly row: ReadRow;
   readonly id: string | undefined;
@@ -76,6 +76,7 @@ export class ReadRows {
     this.#rows = new Map(reads.map((operation) => [operation, new ReadRow(operation, policyOf(operation))]));
   }
 
+  /** @throws TypeError for an operation that is no GET of this gateway */
   of(operation: Operation): ReadRow {
     const row = this.#rows.get(operation);
     if (!row) throw new TypeError(`\`${operation.id}\` is no read of this gateway`);
@@ -83,7 +84,7 @@ export class ReadRows {
   }
 }
 
-/** What a copy may take until it is kept, and more. */
+/** Milliseconds. More than it takes until a copy is stored. */
 const NOTE_MARGIN_MS = 1_200_000;
 
 interface Policies {
@@ -91,6 +92,6 @@ interface Policies {
   readonly policyOf: (operation: Operation) => CachePolicy | undefined;
 }
 
-/** How long the note of an account is kept when a copy is: longer than any copy. */
+/** How long a shared store keeps the note of an account, in milliseconds: longer than any copy. */
 export const noteMsOf = ({ policyOf }: Policies, { operations }: Table): number =>
   NOTE_MARGIN_MS + Math.max(0, ...operations.map((one) => new ReadRow(one, policyOf(one)).lifeMs));

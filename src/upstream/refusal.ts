@@ -4,7 +4,7 @@ import { parsedJson } from '../core/json.ts';
 import type { Table } from './table.ts';
 import { headerOf, type RawAnswer } from './transport.ts';
 
-/** For these the upstream's own code is ignored: clients rely on ours. */
+/** Statuses for which the upstream's own code is ignored: clients rely on ours. */
 const FIXED_NAMES = new Set([401, 429]);
 
 /** Errors are short. A longer body is not parsed: its values could take a hundred times its size. */
@@ -16,7 +16,7 @@ const MAX_DEPTH = 8;
 const MAX_MESSAGE = 500;
 const FIELDS_REFUSED = 'The upstream refused parts of the request; `errors` names each.';
 
-/** What is said of a refusal that says nothing itself, and that the gateway may make too. */
+/** The `detail` of a refusal without words, for the two statuses that the gateway answers with too. */
 const WITHOUT_WORDS: Readonly<Record<number, string>> = {
   401: 'The upstream does not accept this key.',
   429: 'The upstream has had too many calls from this account.',
@@ -48,10 +48,10 @@ export function refusalOf(raw: RawAnswer, { now, secrets, upstream, refusals }: 
   const code = codeFor(status, findings);
   const whole = findings.find((finding) => finding.field === null && finding.message !== finding.code)?.message;
   const known = code === undefined ? undefined : refusals.get(code);
-  const told = known?.status === status ? known : undefined; // with another status it has another meaning
+  const documented = known?.status === status ? known : undefined; // with another status it has another meaning
   return GatewayError.refusal(code, status, {
     title: known?.title,
-    detail: whole ?? told?.description ?? (code === 'validation_failed' ? FIELDS_REFUSED : WITHOUT_WORDS[status]),
+    detail: whole ?? documented?.description ?? (code === 'validation_failed' ? FIELDS_REFUSED : WITHOUT_WORDS[status]),
     retryAfter: status === 429 ? retryAfterOf(raw, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined,
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),
@@ -66,7 +66,7 @@ function codeFor(status: number, findings: readonly Finding[]): string | undefin
   return namesFields ? 'validation_failed' : undefined;
 }
 
-/** It leaves out a member `__proto__`. */
+/** Checking against this schema leaves out a member `__proto__`. */
 const anObject = z.record(z.string(), z.unknown());
 
 /** An object with a text or a code is itself an error, and of its other members only lists and objects are fields. */
@@ -123,8 +123,8 @@ function concealing(secrets: readonly string[], { host, hostname }: URL): (text:
 }
 
 /**
- * What is to be concealed of headers (names and values in turn): the last word of each value, since a scheme may stand
- * before it, and all long ones. Others are words of any text.
+ * The words of headers that have to be concealed: the last word of each value, since a scheme may stand before it, and all
+ * long ones. Other words may be in any text. `headers`: names and values in turn.
  */
 export function concealableIn(headers: readonly string[]): string[] {
   const values = headers.filter((_, at) => at % 2 === 1);
@@ -132,14 +132,14 @@ export function concealableIn(headers: readonly string[]): string[] {
   return words.flatMap((of) => of.filter((word, at) => word.length >= LONG_WORD || at === of.length - 1));
 }
 
-/** So many characters tell a word. With all 4,096 of a credential a search could take their product with the text's length. */
-const TELLING = 32;
+/** Characters of a word that are searched for. Searching for all 4,096 of a credential could take their product with the text's length. */
+const SEARCHED = 32;
 
 /** Finds a word of visible characters. */
 function patternOf(word: string, flags: string): RegExp {
   const isLong = word.length >= LONG_WORD;
-  const literal = word.slice(0, TELLING).replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
-  const rest = word.length > TELLING ? String.raw`[\x21-\x7e]{0,${word.length - TELLING}}` : '';
+  const literal = word.slice(0, SEARCHED).replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
+  const rest = word.length > SEARCHED ? String.raw`[\x21-\x7e]{0,${word.length - SEARCHED}}` : '';
   return new RegExp(isLong ? literal + rest : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, flags);
 }
 

@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import { exampleOf } from './fields.ts';
 import { groupIn, ID_FORMS, type IdForm, type Operation } from './operation.ts';
 
-/** Made once for each gateway. */
 export type Table = ReturnType<typeof tableOf>;
 
 /**

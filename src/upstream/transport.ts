@@ -20,13 +20,13 @@ export interface RawAnswer {
   readonly body: Body;
 }
 
-/** Repeated ones are joined with a comma. */
+/** The value of a header; repeated ones are joined with a comma. */
 export function headerOf({ headers }: Pick<RawAnswer, 'headers'>, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** Cut short, larger than `maxBodyBytes`, in an unknown or broken coding, or not UTF-8. */
+/** Why a body is unreadable: cut short, larger than `maxBodyBytes`, in an unknown or broken coding, or not UTF-8. */
 export type BodyFlaw = 'cut_short' | 'too_large' | 'coding' | 'charset';
 
 /** The text, or why it is unreadable. The status is valid either way. */
@@ -35,7 +35,7 @@ export type Body = { readonly text: string } | { readonly flaw: BodyFlaw };
 /** An exchange that is under way. */
 export interface Exchange {
   readonly answer: Promise<RawAnswer>;
-  /** Ends it at any time, while connecting, waiting or reading. It then rejects with the reason. */
+  /** Ends the exchange at any time: while connecting, waiting or reading. `answer` then rejects with the reason. */
   abort(reason: unknown): void;
 }
 
@@ -49,6 +49,6 @@ const CODES = {
   malformed: 'upstream_bad_response',
 } as const satisfies Partial<Record<Fault, ErrorCode>>;
 
-/** What an exchange rejects with where no answer came, unless its signal ended it. */
+/** The error of an exchange that got no answer and was not aborted. */
 export const noAnswer = (fault: keyof typeof CODES, reason: Reason, cause?: unknown): GatewayError =>
   GatewayError.of(CODES[fault], { fault, reason, cause });
