@@ -48,6 +48,12 @@ export class Flight<T> {
     });
   }
 
+  /** Waits for the result for good: whoever else leaves does not abort the work. */
+  keep(): Promise<T> {
+    this.#waiting++;
+    return this.result;
+  }
+
   /** Called when nobody can join it any more. */
   end(): void {
     this.begunBy = undefined;
@@ -61,7 +67,7 @@ interface Joining<T> {
   readonly start: (abortable: Abortable) => Promise<T>;
   /** Called with the request that began the flight, if one is joined. */
   readonly onJoined?: (begunBy: ClientRequest) => void;
-  /** Aborted when the waiter leaves. Absent: nobody waits, and nobody can end it. */
+  /** Aborted when the waiter leaves. Absent: the work goes on whoever leaves. */
   readonly waiter?: Abortable | undefined;
 }
 
@@ -88,7 +94,7 @@ export class Flights<T> {
       waitUntil(begun.result.then(remove, remove)); // removed before any waiter continues
     }
     const joined = flight;
-    return waiter ? joined.join(waiter, waitUntil, () => this.#remove(key, joined)) : joined.result;
+    return waiter ? joined.join(waiter, waitUntil, () => this.#remove(key, joined)) : joined.keep();
   }
 
   #remove(key: string, flight: Flight<T>): void {

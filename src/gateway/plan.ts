@@ -1,6 +1,6 @@
 import type { core } from 'zod/mini';
 import type { ErrorItem, GatewayError } from '../core/errors.ts';
-import { cut, isPlainObject, itemsOf, memberOf } from '../core/json.ts';
+import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/port.ts';
 import { invalid } from '../upstream/input.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
@@ -40,7 +40,7 @@ export class DependsOn {
   /** The id in a copy of the base, as text; undefined if there is none. */
   idIn(base: Entry): string | undefined {
     if (this.#ids.has(base)) return this.#ids.get(base);
-    const id = idAt(parsed(base.text), this.#member);
+    const id = idAt(base.text, this.#member);
     this.#ids.set(base, id);
     return id;
   }
@@ -53,36 +53,27 @@ export class DependsOn {
   itemIn(page: Entry, id: string): string | undefined {
     const searched = this.#items.get(page);
     if (searched?.id === id) return searched.text;
-    const value = parsed(page.text);
-    const results = isPlainObject(value) ? value['results'] : undefined;
-    const at = Array.isArray(results) ? results.findIndex((item) => idAt(item, 'id') === id) : -1;
-    const text = at < 0 ? undefined : resultAt(page.text, at);
+    const results = memberOf(page.text, 'results');
+    const items = results ? itemsOf(page.text, results.start).map((span) => cut(page.text, span)) : [];
+    const text = items.find((item) => idAt(item, 'id') === id);
     this.#items.set(page, { id, text });
     return text;
   }
 }
 
-/** Parses JSON. If a number is long or has an exponent, numbers stay texts as the upstream wrote them: `7e0` is no id. */
-function parsed(text: string): unknown {
-  return /\d(?:[eE]|\d{15})/.test(text) ? JSON.parse(text, asWritten) : JSON.parse(text);
-}
+/** An integer as it is written: `7e0` is no id. */
+const DIGITS = /^\d+$/;
 
-const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}) =>
-  typeof value === 'number' ? source : value;
-
-/** The text of a page's item, as the upstream wrote it. */
-function resultAt(page: string, at: number): string | undefined {
-  const results = memberOf(page, 'results');
-  const item = results && itemsOf(page, results.start)[at];
-  return item && cut(page, item);
-}
-
-/** The id in a member, as text. Undefined if the member is null or missing, empty if it is no id. */
-function idAt(value: unknown, member: string): string | undefined {
-  const id = isPlainObject(value) && Object.hasOwn(value, member) ? value[member] : null;
-  if (id === null) return undefined;
-  if (typeof id === 'string') return id;
-  return typeof id === 'number' && Number.isSafeInteger(id) ? String(id) : '';
+/**
+ * The id in a member, as text. Undefined if the member is null or missing, empty if it is no id. The text is searched and
+ * not parsed: a parsed number does not tell how it was written, and may be rounded.
+ */
+function idAt(text: string, member: string): string | undefined {
+  const span = memberOf(text, member);
+  const literal = span ? cut(text, span) : 'null';
+  if (literal === 'null') return undefined;
+  if (literal.startsWith('"')) return stringAt(literal);
+  return DIGITS.test(literal) ? literal : '';
 }
 
 /** The page sizes that a client asked for, as text, by section. */

@@ -35,7 +35,7 @@ export type Compress = (
 export interface HttpDeps extends GatewayDeps {
   /** Whether the process ends, and cuts off the connections that are left. */
   readonly isCuttingOff?: (() => boolean) | undefined;
-  /** For work that outlives its request. Absent where the runtime passes an execution context with each request. */
+  /** For work that outlives its request, where no execution context comes with it. Absent where one always does. */
   readonly waitUntil?: WaitUntil | undefined;
   /**
    * Runs it when the client leaves, and returns what prevents that. Undefined, or absent, where only the signal of the request
@@ -92,7 +92,15 @@ export class HonoRequest extends ClientRequest {
   }
 
   get waitUntil(): WaitUntil {
-    return this.tools.waitUntil ?? executionOf(this.hono);
+    return (work) => {
+      let execution: { readonly waitUntil?: WaitUntil | undefined } = this.tools;
+      try {
+        if (this.hono) execution = this.hono.executionCtx;
+      } catch {
+        // the host has passed none
+      }
+      execution.waitUntil?.(work);
+    };
   }
 
   /** The bytes of the body. If the host has read it already, the host has bounded it. @throws GatewayError `payload_too_large` */
@@ -110,14 +118,3 @@ export class HonoRequest extends ClientRequest {
     this.onEnd = undefined;
   }
 }
-
-/** The `waitUntil` of the execution context, which a host may not have passed. */
-const executionOf =
-  (hono: Context<Env> | undefined): WaitUntil =>
-  (work) => {
-    try {
-      hono?.executionCtx.waitUntil(work);
-    } catch {
-      // there is none: the platform may end the work with the request
-    }
-  };

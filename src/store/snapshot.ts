@@ -132,10 +132,11 @@ export class Snapshot {
 
   /** Whether what was found is still valid, as far as this instance knows. */
   holds(key: CacheKey, found: Found): boolean {
-    const { backend } = this.#instance;
-    if (found.isHidden || this.#account.refusedUntil !== undefined) return false;
+    const { backend, accounts } = this.#instance;
+    const account = accounts.of(this.#account.id); // the one of the request may have been evicted meanwhile
+    if (found.isHidden || account.refusedUntil !== undefined) return false;
     if (backend.now() > found.askedAt + LONGEST_READ_MS) return false;
-    const seen = backend.peek(this.#account);
+    const seen = backend.peek(account);
     return seen !== undefined && this.#versionOf(key, seen) === found.version; // none is known where the store is another one
   }
 

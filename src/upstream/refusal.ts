@@ -80,10 +80,16 @@ function findingsIn(item: unknown, field: string | null = null, depth = 0): Find
   const text = [message, detail, error].find((part) => typeof part === 'string') ?? '';
   const own = findingOf(text, field, typeof code === 'string' && isCode(code) ? code : undefined);
   const fields = Object.entries(object).filter(([name, value]) =>
-    own.length > 0 ? typeof value === 'object' : !isOddCode(name, value),
+    own.length > 0 ? isField(name, value) : !isOddCode(name, value),
   );
   return [...own, ...fields.flatMap(([name, value]) => findingsIn(value, pathOf(field, name), depth + 1))];
 }
+
+/** Members that are an object's own error; with a list, `code` and `detail` are fields. */
+const OWN = ['message', 'detail', 'error', 'code'];
+
+const isField = (name: string, value: unknown) =>
+  typeof value === 'object' && (!OWN.includes(name) || Array.isArray(value));
 
 /** A `code` that is neither a code nor a sentence may be anything, even a secret. */
 const isOddCode = (name: string, value: unknown) => name === 'code' && typeof value === 'string' && !/\s/.test(value);
