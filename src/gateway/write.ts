@@ -36,12 +36,13 @@ interface WriteContext {
   readonly storeAccount: AccountId;
   /** Undefined where nothing is limited, or the request has been counted. */
   readonly quota: Quota | undefined;
+  /** Whose share of the upstream's connections the write takes. */
+  readonly owner: Owner;
 }
 
 /** A write that has been checked and may be sent. */
 interface Write extends WriteContext {
   readonly invocation: Invocation;
-  readonly owner: Owner;
   readonly stored: NewWrite;
   /** Whether the store has to know of it before it is sent. */
   readonly isStored: boolean;
@@ -124,9 +125,9 @@ export class Writes {
     const account = needsNoCredential ? undefined : await this.#admission.accountOf(request);
     // Credentials contain no space, so the hash of an address never equals that of a credential.
     const storeAccount = account ?? (await deps.digest.account(addressOwner(request.address)));
-    request.owner = this.#admission.accepted.ownerOf(account, request);
+    const owner = this.#admission.accepted.ownerOf(account, request);
     const ofAccount = isCounted(request) ? undefined : limit.account;
-    return { request, key, account, storeAccount, quota: account === undefined ? limit.address : ofAccount };
+    return { request, key, account, owner, storeAccount, quota: account === undefined ? limit.address : ofAccount };
   }
 
   /** Counts a request whose write the store is not told of. @throws GatewayError `rate_limited` */
@@ -145,7 +146,7 @@ export class Writes {
     const passed = stopwatch(clock);
     const invocation: Invocation = { operation, ...(await input()) };
     // The account may have been accepted while the body came.
-    const owner = (request.owner = this.#admission.accepted.ownerOf(account, request));
+    const owner = this.#admission.accepted.ownerOf(account, request);
     checkInput(operation, invocation);
     request.abortable.throwIfAborted();
     const stored = await this.#newWriteOf(context, invocation);
@@ -231,7 +232,7 @@ export class Writes {
    */
   async #recordIn(context: WriteContext, reply: Promise<Begun>): Promise<WriteRecord | undefined> {
     const { limit } = this.#admission;
-    const { request, quota, account } = context;
+    const { request, quota } = context;
     const { use, record, isLimited, isRevoked, refusal } = await request.during('store', reply);
     limit.note(request, quota, use);
     if (!(refusal || isRevoked || record || isLimited)) return undefined;
@@ -239,7 +240,7 @@ export class Writes {
     if (refusal) throw refusal;
     if (isRevoked) throw sessionOver();
     if (record) return record;
-    this.#calls.assertAllowed({ account, owner: request.owner ?? '' });
+    this.#calls.assertAllowed(context);
     throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
   }
 

@@ -49,10 +49,6 @@ export class Account {
   readonly id: AccountId;
   /** The upstream has accepted it. */
   isAccepted = false;
-  /** The upstream wants no calls of it until then. */
-  coolsUntil = 0;
-  /** Its credential was refused. Until then a shared store is told so; undefined when that knows. */
-  refusedUntil: number | undefined;
   /** The windows of its limits, by their names. */
   readonly windows: Record<string, OpenWindow> = {};
   /** The end of the last change of its note. */

@@ -24,8 +24,8 @@ export const READ_MS = 190;
 export const WRITE_MS = 800;
 /** How long the store is told of a refused credential, and of a session that has ended. */
 const TELL_MS = 600_000;
-/** Accounts whose sessions were signed out here. Requests of others do not evict them. */
-const MOST_SIGNED_OUT = 50_000;
+/** How many accounts are known that were signed out here, were refused, or cool down. */
+const MOST_APART = 50_000;
 
 interface InstanceOptions {
   readonly backend: Backend;
@@ -42,8 +42,12 @@ export class Instance {
   readonly copies: Copies;
   readonly changes: Changes;
   readonly #limits: Limits;
+  // These three stand apart from `accounts`: there, requests with made-up credentials would evict them.
+  /** Accounts whose credential was refused, with the end of the time in which a shared store is told so. */
+  readonly refused = recent<AccountId, number>(MOST_APART);
+  readonly #coolsUntil = recent<AccountId, number>(MOST_APART);
   /** What was signed out here, for when the store does not answer. */
-  readonly #signedOut = recent<AccountId, Note>(MOST_SIGNED_OUT);
+  readonly #signedOut = recent<AccountId, Note>(MOST_APART);
 
   constructor({ backend, clock, maxBytes }: InstanceOptions) {
     this.backend = backend;
@@ -61,13 +65,12 @@ export class Instance {
 
   /** Notes that the upstream wants no calls of this account until then. */
   coolDown(id: AccountId, until: number): void {
-    const account = this.accounts.of(id);
-    account.coolsUntil = Math.max(until, account.coolsUntil);
+    this.#coolsUntil.set(id, Math.max(until, this.coolsUntil(id)));
   }
 
   /** When the account's cooldown ends, as far as this instance knows. */
   coolsUntil(id: AccountId): number {
-    return this.accounts.of(id).coolsUntil;
+    return this.#coolsUntil.get(id) ?? 0;
   }
 
   /** The upstream accepts the account. */
@@ -125,18 +128,18 @@ export class Instance {
   refuse(account: Account, waitUntil: WaitUntil): Promise<boolean> {
     const until = this.clock.now() + TELL_MS;
     this.markRefused(account, until);
-    const refusing = () => this.changes.make(account, voided).then(() => (account.refusedUntil = undefined));
+    const refusing = () => this.changes.make(account, voided).then(() => this.refused.delete(account.id));
     return this.changes.tell(waitUntil, refusing, until);
   }
 
   markRefused(account: Account, until: number): void {
     this.copies.deleteAll(account.id);
-    if (!this.backend.isHere) account.refusedUntil = until;
+    if (!this.backend.isHere) this.refused.set(account.id, until);
   }
 
   /** Call this when the store answers. It is told of the refusal once more where that was given up while it did not answer. */
   isRefused(account: Account, waitUntil: WaitUntil): boolean {
-    const { refusedUntil } = account;
+    const refusedUntil = this.refused.get(account.id);
     if (refusedUntil !== undefined && refusedUntil < this.clock.now()) void this.refuse(account, waitUntil);
     return refusedUntil !== undefined;
   }

@@ -134,7 +134,7 @@ export class Snapshot {
   holds(key: CacheKey, found: Found): boolean {
     const { backend, accounts } = this.#instance;
     const account = accounts.of(this.#account.id); // the one of the request may have been evicted meanwhile
-    if (found.isHidden || account.refusedUntil !== undefined) return false;
+    if (found.isHidden || this.#instance.refused.has(account.id)) return false;
     if (backend.now() > found.askedAt + LONGEST_READ_MS) return false;
     const seen = backend.peek(account);
     return seen !== undefined && this.#versionOf(key, seen) === found.version; // none is known where the store is another one

@@ -49,7 +49,7 @@ export class Store extends Instance {
       if (session && this.sessionIn(account, note, session).isOver) return { isRevoked: true };
       const result = begun(note, held, write, now);
       if (result === 'full' || 'record' in result) return result;
-      if (account.coolsUntil > this.clock.now()) return { isLimited: true };
+      if (this.coolsUntil(account.id) > this.clock.now()) return { isLimited: true };
       // What was told to the store before may be lost: nothing is sent that must not be sent twice.
       return (key !== undefined || isPurchase) && backend.reliableAt > now ? { refusal: this.#unreliable() } : result;
     };
@@ -117,7 +117,7 @@ export class Store extends Instance {
       const now = this.clock.now();
       const decide: Decide<never> = (note, held, at) => ended(note, held, { write, end, leftMs: until - now }, at);
       await this.changes.make(account, decide, { key: write.key, keyMs: recordUntil - now });
-      if (end === 'credential_refused') account.refusedUntil = undefined;
+      if (end === 'credential_refused') this.refused.delete(account.id);
     };
     return this.changes.tell(write.waitUntil, ending, until);
   }
