@@ -41,7 +41,7 @@ export interface HttpDeps extends GatewayDeps {
    * Runs it when the client leaves, and returns what prevents that. Undefined, or absent, where only the signal of the request
    * tells: on Node that is an object more.
    */
-  readonly onLeft?: ((env: object, run: () => void) => (() => void) | undefined) | undefined;
+  readonly onLeft?: ((env: object, raw: Request, run: () => void) => (() => void) | undefined) | undefined;
   /** Absent where the platform compresses. */
   readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
@@ -83,7 +83,7 @@ export class HonoRequest extends ClientRequest {
   }
 
   onLeft(run: () => void): () => void {
-    const stay = this.hono && this.tools.onLeft?.(this.hono.env, run);
+    const stay = this.hono && this.tools.onLeft?.(this.hono.env, this.hono.req.raw, run);
     if (stay) return stay;
     const left = this.hono?.req.raw.signal;
     if (left?.aborted) run();

@@ -21,7 +21,7 @@ export async function linesAnswer(
   const required = await allOf(resultsOf(requiredSections(composition)));
   const timing = required.map(({ name, ms, state }) => timingOf(name, ms, state)).join(', ');
   request.cache = 'stream';
-  request.isStream = true;
+  request.isStream = request.method !== 'HEAD'; // Hono drops the body of a HEAD, so nothing would end that stream
   const known = changesOnly ? knownIn(request.header('if-none-match'), composition) : undefined;
   const type = { 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' };
   return {

@@ -74,7 +74,9 @@ export function nodeDeps(given: Given) {
     addressOf: (env, header) => proxies.addressOf(peerIn(env), header),
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => proxies.schemeOf(peerIn(env), header) }),
     compress: new Compressed(config.cacheMaxBytes * COMPRESSED).compress,
-    onLeft(env, run) {
+    onLeft(env, raw, run) {
+      // The adapter's own request stands for the connection. One that a host has made may have a signal of its own.
+      if (Object.getPrototypeOf(raw) === Request.prototype) return undefined;
       if (!('outgoing' in env && env.outgoing instanceof ServerResponse) || env.outgoing.closed) return undefined;
       const { outgoing } = env;
       const left = () => outgoing.writableFinished || run();

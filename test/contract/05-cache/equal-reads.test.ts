@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { says } from '../../support/contract.ts';
 import { openDoubles } from '../../support/fleet.ts';
@@ -219,6 +221,19 @@ everywhere(
   },
   NOT_ON_WORKERD,
 );
+
+test(`${says('when the last leaves it is cancelled.')}: a host that asks the app leaves by its own signal`, async () => {
+  const { app, upstream, me } = openCache();
+  const held = upstream.hold(ID);
+  const own = new AbortController();
+  const outgoing = new ServerResponse(new IncomingMessage(new Socket())); // of the host's client, who stays
+  const init = { signal: own.signal, headers: { Authorization: `Token ${me}` } };
+  const asked = app.request('/api/v2/subscription/', init, { outgoing });
+  const { left } = await held.call;
+  own.abort();
+  await left;
+  expect((await asked).status).toBe(499);
+});
 
 test(`${says('when the last leaves it is cancelled.')}: and not before`, async () => {
   const { ask, begin, pass, upstream } = openCache();

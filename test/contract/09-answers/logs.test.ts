@@ -33,6 +33,13 @@ const ALWAYS = 'level msg request_id trace_id method route status duration_ms up
 const expectFields = (line: object | undefined, more: string) =>
   expect(Object.keys(line ?? {}).toSorted()).toEqual(`${ALWAYS} ${more}`.split(' ').toSorted());
 
+test(`${says('JSON lines on standard output, one a request, with an allow-list of fields')}: a HEAD of lines too`, async () => {
+  const { request, idle, requests } = open();
+  const { status } = await request(OVERVIEW, { method: 'HEAD', headers: { Accept: 'application/x-ndjson' } });
+  await idle();
+  expect(requests()).toMatchObject([{ method: 'HEAD', status, cache: 'stream' }]);
+});
+
 test(`${says('JSON lines on standard output, one a request, with an allow-list of fields')}: those that it names, and no more`, async () => {
   const { ask, call, upstream, requests } = open();
   const asking = { address: '192.0.2.7', headers: { 'x-request-id': 'of-the-client' } };
