@@ -4,7 +4,7 @@ import type { Metrics } from '../core/metrics.ts';
 import type { ClientRequest } from '../core/request.ts';
 import { type Clock, type Digest, type MaybePromise, whenDone } from '../core/runtime.ts';
 import { BACKGROUND, type Phase } from '../core/timeline.ts';
-import { type Entry, type Fetched, type Found, freshFor, type Saved } from '../store/port.ts';
+import { ageMsOf, type Entry, type Fetched, type Found, freshFor, type Saved } from '../store/port.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
@@ -101,8 +101,10 @@ export class Cache {
   fresh(read: Read, request: ClientRequest, snapshot: Snapshot): ReadResult | undefined {
     if (request.cacheMode !== 'any' || !read.row.policy) return undefined;
     const entry = snapshot.copy(read);
-    const freshMs = entry ? freshMsOf(entry, read, this.#options.clock.now()) : 0;
-    return entry && freshMs > 0 ? this.#resultOf(entry, freshMs, undefined) : undefined;
+    if (!entry) return undefined;
+    const ageMs = ageMsOf(entry, this.#options.clock);
+    const freshMs = freshFor(entry, read.freshMs) - ageMs;
+    return freshMs > 0 ? this.#resultOf(entry, ageMs, freshMs) : undefined;
   }
 
   /** At once where a copy answers. @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
@@ -129,23 +131,23 @@ export class Cache {
     if (!policy) return this.#ask(fetch, 'bypass');
     if (request.cacheMode === 'no-cache') return this.#ask(fetch, 'request');
     if (!entry) return this.#ask(fetch, 'miss');
-    const freshMs = freshMsOf(entry, read, this.#options.clock.now());
-    const mayAnswer = freshMs > 0 || isWithin(policy.stale, freshMs);
-    const isFallback = !mayAnswer && isUsable(policy, freshMs) && this.#options.isCircuitOpen();
+    const ageMs = ageMsOf(entry, this.#options.clock);
+    const freshMs = freshFor(entry, read.freshMs) - ageMs;
+    const mayAnswer = isWithin(policy.stale, entry, freshMs);
+    const isFallback = !mayAnswer && isUsable(policy, entry, freshMs) && this.#options.isCircuitOpen();
     if (!mayAnswer && !isFallback) return this.#ask(fetch, 'stale');
     // A refresh in the background: no request waits for it or can cancel it.
     if (freshMs <= 0) void this.#join({ ...fetch, leg: BACKGROUND });
     const failed = freshMs > 0 ? undefined : this.#failed.get(entry);
-    return this.#resultOf(entry, freshMs, isFallback ? (failed ?? 'upstream_unavailable') : failed);
+    return this.#resultOf(entry, ageMs, freshMs, isFallback ? (failed ?? 'upstream_unavailable') : failed);
   }
 
   /** The answer from a copy; counts the read. `code`: of the failure for which a stale copy answers. */
-  #resultOf(entry: Entry, freshMs: number, code: string | undefined): ReadResult {
-    const { metrics, clock } = this.#options;
-    metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
+  #resultOf(entry: Entry, ageMs: number, freshMs: number, code?: string): ReadResult {
+    this.#options.metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
     const seconds = Math.floor(freshMs / 1000);
     const ttl = freshMs > 0 ? seconds : Math.min(-1, seconds);
-    return { status: 200, entry, age: ageOf(entry, clock.now()), ttl, code, isCacheable: true };
+    return { status: 200, entry, age: ageOf(ageMs), ttl, code, isCacheable: true };
   }
 
   /** Waits for the upstream's answer. Where the upstream fails, an older copy answers. @throws GatewayError; ClientLeft */
@@ -176,7 +178,7 @@ export class Cache {
       throw done.error;
     }
     const { status, entry, isStored } = done;
-    const age = entry ? ageOf(entry, clock.now()) : 0;
+    const age = entry ? ageOf(ageMsOf(entry, clock)) : 0;
     return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
   }
 
@@ -184,8 +186,9 @@ export class Cache {
   #olderCopy({ policy, request, read, found }: Fetch, error: unknown, holds: boolean): ReadResult | undefined {
     const { entry } = found;
     if (!policy || !entry || !holds || request.cacheMode === 'no-cache' || !isFailure(error)) return undefined;
-    const freshMs = freshMsOf(entry, read, this.#options.clock.now());
-    return isUsable(policy, freshMs) ? this.#resultOf(entry, freshMs, error.code) : undefined;
+    const ageMs = ageMsOf(entry, this.#options.clock);
+    const freshMs = freshFor(entry, read.freshMs) - ageMs;
+    return isUsable(policy, entry, freshMs) ? this.#resultOf(entry, ageMs, freshMs, error.code) : undefined;
   }
 
   /** Joins an equal fetch that is under way, or begins one. With `no-store` a request shares its fetch with nobody. */
@@ -209,7 +212,7 @@ export class Cache {
       const status = answer.notModified ? 200 : answer.status;
       const isValidated = policy !== undefined || read.operation.polled === true;
       const etag = isValidated && answer.text !== null ? `"${await digest.body(answer.text)}"` : '';
-      const entry = entryOf(answer, found.entry, etag, clock.now());
+      const entry = entryOf(answer, found.entry, etag, clock);
       const isKept = entry !== null && status === 200 && answer.isStorable;
       if (!policy && (isKept || !found.entry)) return { status, entry, isStored: false };
       const saved = await this.#save(fetch, isKept ? { entry } : { drop: found.entry && 'key' });
@@ -227,35 +230,37 @@ export class Cache {
   }
 }
 
-/** For how long an entry stays fresh, in milliseconds; negative if it is stale. */
-const freshMsOf = (entry: Entry, { freshMs }: Read, now: number) => entry.storedAt + freshFor(entry, freshMs) - now;
+/** In seconds. */
+const ageOf = (ageMs: number) => Math.max(0, Math.floor(ageMs / 1000));
 
-/** The age of an entry, in seconds. */
-const ageOf = ({ storedAt }: Entry, now: number) => Math.max(0, Math.floor((now - storedAt) / 1000));
-
-/** Whether a copy is fresh, or has been stale for less than `seconds`. */
-const isWithin = (seconds: number, freshMs: number) => -freshMs < seconds * 1000;
+/** Whether a copy may answer that has been stale for less than `seconds`. */
+const isWithin = (seconds: number, { isNeverStale }: Entry, freshMs: number) =>
+  freshMs > 0 || (!isNeverStale && -freshMs < seconds * 1000);
 
 /** Whether a copy may answer where the upstream fails. */
-const isUsable = ({ stale, onError }: CachePolicy, freshMs: number) => isWithin(Math.max(stale, onError), freshMs);
+const isUsable = ({ stale, onError }: CachePolicy, entry: Entry, freshMs: number) =>
+  isWithin(Math.max(stale, onError), entry, freshMs);
 
 /** The copy to keep of an answer: of a 304 the old copy, confirmed; null for an answer without a body. */
-function entryOf(answer: UpstreamAnswer, copy: Entry | undefined, etag: string, storedAt: number): Entry | null {
-  const { text, links, validators, maxFreshMs, notModified } = answer;
-  const bound = maxFreshMs === undefined ? {} : { maxFreshMs };
-  if (notModified && copy) return { ...copy, ...bound, storedAt, validators: { ...copy.validators, ...validators } };
-  return text === null ? null : { text, links, validators, etag, storedAt, ...bound };
+function entryOf(answer: UpstreamAnswer, copy: Entry | undefined, etag: string, clock: Clock): Entry | null {
+  const { text, links, validators, limits, notModified } = answer;
+  const added = { storedAt: clock.now(), storedWall: clock.wall(), ...limits };
+  if (notModified && copy) return { ...copy, ...added, validators: { ...copy.validators, ...validators } };
+  return text === null ? null : { text, links, validators, etag, ...added };
 }
+
+/** Statuses with which the upstream refuses a call now, and says nothing of what was asked for. */
+const NOT_NOW: ReadonlySet<number> = new Set([408, 429]);
 
 /** What an error makes invalid: after a refusal the copy, or all copies of an account that the upstream refuses. */
 function dropOf(error: unknown): Fetched['drop'] {
   if (!(error instanceof GatewayError)) return undefined;
   const { status } = error;
   if (status === 401 || status === 403) return 'everything';
-  return status >= 500 || status === 429 ? undefined : 'key';
+  return status >= 500 || NOT_NOW.has(status) ? undefined : 'key';
 }
 
 /** Whether an error is a failure of the upstream, for which an older copy may answer. A refusal is none. */
 function isFailure(error: unknown): error is GatewayError {
-  return error instanceof GatewayError && (error.status === 429 || (error.status >= 502 && error.status <= 504));
+  return error instanceof GatewayError && (NOT_NOW.has(error.status) || (error.status >= 502 && error.status <= 504));
 }

@@ -97,7 +97,7 @@ export type Fault =
   /** What came is not HTTP. */
   | 'malformed'
   | 'timeout'
-  /** The upstream answered with 502, 503 or 504. */
+  /** The upstream answered with 502, 504, or 503 without `Retry-After`: the same call may succeed at once. */
   | 'unavailable'
   /** The upstream answered with another 5xx, or broke off in the middle of its answer. */
   | 'failed'

@@ -1,4 +1,5 @@
 import { GatewayError } from './errors.ts';
+import { directivesOf } from './field-values.ts';
 import type { Trace } from './timeline.ts';
 
 const AUTHORIZATION = /^(?:token|bearer) +([\x21-\x7e]{1,4096})$/i;
@@ -28,12 +29,9 @@ export function noneMatch(header: string | undefined, etag: string): boolean {
 /** What the client's `Cache-Control` asks of the cache. */
 export function cacheModeOf(cacheControl: string | undefined): 'any' | 'no-cache' | 'no-store' {
   if (cacheControl === undefined) return 'any';
-  const directives = cacheControl
-    .toLowerCase()
-    .split(',')
-    .map((directive) => directive.trim());
-  if (directives.includes('no-store')) return 'no-store';
-  return directives.some((directive) => /^no-cache(=|$)/.test(directive)) ? 'no-cache' : 'any';
+  const names = directivesOf(cacheControl).map(([name]) => name);
+  if (names.includes('no-store')) return 'no-store';
+  return names.includes('no-cache') ? 'no-cache' : 'any';
 }
 
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;

@@ -1,3 +1,5 @@
+import { directivesOf } from '../core/field-values.ts';
+
 /** The longest that a request may wait for a change, in seconds. */
 const MOST_SECONDS = 30;
 
@@ -13,18 +15,10 @@ export interface Preferences {
 
 const NONE: Preferences = { isStrict: false, changesOnly: false, waitSeconds: 0 };
 
-/** One preference of the list, which commas outside of quotes divide; and a preference without its parameters. */
-const LISTED = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
-const WITHOUT_PARAMETERS = /^(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/;
-
 export function preferencesOf(prefer: string | undefined): Preferences {
   if (prefer === undefined) return NONE;
   const values = new Map<string, string>();
-  for (const [one] of prefer.toLowerCase().matchAll(LISTED)) {
-    const [text = ''] = WITHOUT_PARAMETERS.exec(one) ?? [];
-    const [name = '', value = ''] = text.split('=', 2).map((part) => part.trim());
-    if (!values.has(name)) values.set(name, value.replace(/^"(.*)"$/, '$1'));
-  }
+  for (const [name, value] of directivesOf(prefer.toLowerCase())) if (!values.has(name)) values.set(name, value);
   const wait = values.get('wait') ?? '';
   return {
     isStrict: values.get('handling') === 'strict',

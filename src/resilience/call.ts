@@ -165,7 +165,7 @@ export class UpstreamCalls {
    */
   #pauseAfter(error: unknown, call: UpstreamCall, tries: number): number | undefined {
     const { clock, random, metrics } = this.#options;
-    const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
+    const isRetried = error instanceof GatewayError && (error.status === 408 || RETRIED.has(error.particulars.fault));
     if (!isRetried || call.operation.method !== 'GET' || call.abortable.isAborted) return undefined;
     const now = clock.now();
     const pauseMs = random() * FIRST_PAUSE_MS * 2 ** (tries - 1);

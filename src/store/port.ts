@@ -1,5 +1,5 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { WaitUntil } from '../core/runtime.ts';
+import type { Clock, WaitUntil } from '../core/runtime.ts';
 
 /** Keyed hash of a credential, or of a client's address for the calls that take none. */
 export type AccountId = string;
@@ -34,13 +34,22 @@ export interface Entry {
   readonly links: readonly number[];
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
-  /** When the upstream answered, in milliseconds of this process's clock. */
+  /** When the upstream answered, in milliseconds of this process's clock, and of its time of day. */
   readonly storedAt: number;
+  readonly storedWall: number;
   /** They make a request to the upstream conditional. */
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
   /** The upstream's own upper limit for how long it is fresh, in milliseconds. */
-  readonly maxFreshMs?: number;
+  readonly maxFreshMs?: number | undefined;
+  /** The upstream forbids to answer with it once it is not fresh. */
+  readonly isNeverStale?: boolean | undefined;
 }
+
+/** The age of an entry in milliseconds, by the clock that has advanced further: one stands still while the machine sleeps, the other may be set back. */
+export const ageMsOf = (
+  { storedAt, storedWall }: Pick<Entry, 'storedAt' | 'storedWall'>,
+  clock: Pick<Clock, 'now' | 'wall'>,
+): number => Math.max(clock.now() - storedAt, clock.wall() - storedWall);
 
 /** How long an entry is fresh when its policy says `freshMs`. */
 export const freshFor = (entry: Entry | undefined, freshMs: number) => Math.min(entry?.maxFreshMs ?? freshMs, freshMs);

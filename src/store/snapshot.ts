@@ -1,9 +1,10 @@
-import { whenDone, type MaybePromise } from '../core/runtime.ts';
+import { type Clock, whenDone, type MaybePromise } from '../core/runtime.ts';
 import type { Account, Seen } from './account.ts';
 import type { Copy } from './copies.ts';
 import { type Instance, READ_MS } from './instance.ts';
 import { LONGEST_READ_MS, NO_NOTE, versionOf } from './note.ts';
 import {
+  ageMsOf,
   type CacheKey,
   type Entry,
   type Fetched,
@@ -63,12 +64,11 @@ export class Snapshot {
     const instance = this.#instance;
     const { backend, copies, clock } = instance;
     const account = this.#account;
-    const now = clock.now();
     this.#isAsked = true;
     const wanted = backend.isHere
       ? NONE
-      : keys.filter((key) => isAgain || !isFresh(copies.get(account.id, key), key, now));
-    return whenDone(instance.inTime(backend.look(account, wanted), endsAt - now), (seen) => {
+      : keys.filter((key) => isAgain || !isFresh(copies.get(account.id, key), key, clock));
+    return whenDone(instance.inTime(backend.look(account, wanted), endsAt - clock.now()), (seen) => {
       this.#learnSession(seen);
       if (!seen || backend.reliableAt > backend.now() || instance.isRefused(account, this.#request.waitUntil))
         return undefined;
@@ -96,8 +96,9 @@ export class Snapshot {
     const { id } = this.#account;
     const own = copies.get(id, key);
     if (own?.version === copy.version && own.askedAt >= copy.askedAt) return;
-    const storedAt = copy.entry.storedAt + clock.now() - backend.now();
-    copies.set(id, key, { ...copy, entry: { ...copy.entry, storedAt } });
+    const ageMs = backend.now() - copy.entry.storedAt;
+    const entry = { ...copy.entry, storedAt: clock.now() - ageMs, storedWall: clock.wall() - ageMs };
+    copies.set(id, key, { ...copy, entry });
   }
 
   #versionOf(key: CacheKey, seen = this.#seen): Version | undefined {
@@ -164,7 +165,7 @@ export class Snapshot {
     const { backend, clock, copies } = this.#instance;
     const account = this.#account;
     if (!backend.keep) return;
-    const storedAt = copy.entry.storedAt + backend.now() - clock.now();
+    const storedAt = backend.now() - ageMsOf(copy.entry, clock);
     const keeping = backend.keep(account, key, { ...copy, entry: { ...copy.entry, storedAt } });
     const kept = keeping.catch(() => false).then((stands) => stands || copies.delete(account.id, key));
     this.#request.waitUntil(kept);
@@ -176,5 +177,5 @@ const newHidden = (): Found => ({ entry: undefined, version: crypto.randomUUID()
 
 const NONE: readonly CacheKey[] = [];
 
-const isFresh = (copy: Copy | undefined, key: CacheKey, now: number) =>
-  copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > now;
+const isFresh = (copy: Copy | undefined, key: CacheKey, clock: Clock) =>
+  copy !== undefined && ageMsOf(copy.entry, clock) < freshFor(copy.entry, key.freshMs);

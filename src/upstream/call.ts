@@ -98,8 +98,8 @@ export interface UpstreamAnswer {
   readonly notModified: boolean;
   /** Whether the upstream allows keeping it. Its word only ever shortens what the cache would do. */
   readonly isStorable: boolean;
-  /** The upstream's upper limit for how long it is fresh, in milliseconds. */
-  readonly maxFreshMs?: number | undefined;
+  /** What the upstream says of a copy's age; undefined if it says nothing. */
+  readonly limits?: Pick<Entry, 'maxFreshMs' | 'isNeverStale'> | undefined;
 }
 
 /** How an attempt ended: with an answer or an error, at `now`, in milliseconds of the process's clock. */

@@ -2,14 +2,14 @@ import { type Fault, GatewayError, type Reason } from '../core/errors.ts';
 import { isPlainObject, isTooDeep, parsedJson } from '../core/json.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Entry } from '../store/port.ts';
 import { type Invocation, targetOf, type UpstreamAnswer, type UpstreamCall } from './call.ts';
 import { type Hooks, headersBy } from './hooks.ts';
 import { localLinks } from './links.ts';
-import { concealableIn, refusalOf, retryAfterOf } from './refusal.ts';
+import { keepingOf, retryAfterOf, validatorsOf } from './answer-headers.ts';
+import { concealableIn, refusalOf } from './refusal.ts';
 import type { Table } from './table.ts';
 import type { Via } from './via.ts';
-import { type BodyFlaw, headerOf, type RawAnswer, type Transport } from './transport.ts';
+import { type BodyFlaw, type RawAnswer, type Transport } from './transport.ts';
 
 interface ClientOptions {
   readonly transport: Transport;
@@ -124,12 +124,13 @@ function answerOf(
   const isGood = status >= 200 && status < 300;
   const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
-  if (isGood) return jsonAnswer(invocation, raw, upstream);
-  if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
-  if (status < 400 || status >= 500) throw failure(raw, clock.now());
+  const wall = clock.wall();
+  if (isGood) return jsonAnswer(invocation, raw, upstream, wall);
+  if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw, wall), status, notModified: true };
+  if (status < 400 || status >= 500) throw failure(raw, wall);
   const key = operation.credential === 'none' ? [] : [request.credential];
   const secrets = [...key, ...concealableIn(own)];
-  throw refusalOf(raw, { now: clock.now(), secrets, upstream, refusals: table.refusals });
+  throw refusalOf(raw, { wall, secrets, upstream, refusals: table.refusals });
 }
 
 const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';
@@ -152,9 +153,9 @@ const REASON_OF: Readonly<Record<BodyFlaw, Reason>> = {
 
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
-const keptAs = (raw: RawAnswer) => ({ ...keepingOf(raw), validators: validatorsOf(raw) });
+const keptAs = (raw: RawAnswer, wall: number) => ({ ...keepingOf(raw, wall), validators: validatorsOf(raw) });
 
-function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
+function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL, wall: number): UpstreamAnswer {
   if ('flaw' in raw.body) {
     const { flaw } = raw.body;
     const fault = flaw === 'cut_short' ? 'failed' : 'unusable';
@@ -167,30 +168,20 @@ function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL
   const local = operation.paged
     ? localLinks(text, { upstream, path: targetOf({ operation, id, query: '' }) })
     : { text, links: [] };
-  return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
+  return { ...local, ...keptAs(raw, wall), status: raw.status, value, notModified: false };
 }
 
 const unusable = (detail: string) =>
   GatewayError.of('upstream_bad_response', { fault: 'unusable', reason: 'bad_body', detail });
 
-const MAX_VALIDATOR = 256;
-
-const isKept = (validator: string) => validator !== '' && validator.length <= MAX_VALIDATOR;
-
-function validatorsOf(raw: RawAnswer): Entry['validators'] {
-  const etag = headerOf(raw, 'etag') ?? '';
-  const lastModified = headerOf(raw, 'last-modified') ?? '';
-  return { ...(isKept(etag) && { etag }), ...(isKept(lastModified) && { lastModified }) };
-}
-
-function failure(raw: RawAnswer, now: number): GatewayError {
+function failure(raw: RawAnswer, wall: number): GatewayError {
   const { status } = raw;
   if (isLoop(raw)) return GatewayError.of('loop_detected', { reason: 'status' });
-  const known = { fault: faultOf(status), reason: 'status' } as const;
+  const retryAfter = retryAfterOf(raw, wall);
+  const known = { fault: faultOf(status, retryAfter), reason: 'status' } as const;
   if (status === 504) return GatewayError.of('upstream_timeout', known);
   if (status !== 503) return GatewayError.of('upstream_bad_response', known);
-  const retryAfter = retryAfterOf(raw, { now, otherwise: UNAVAILABLE_SECONDS });
-  return GatewayError.of('upstream_unavailable', { ...known, retryAfter });
+  return GatewayError.of('upstream_unavailable', { ...known, retryAfter: retryAfter ?? UNAVAILABLE_SECONDS });
 }
 
 /** Whether the answer is a gateway's whole `loop_detected` problem: this gateway's, or that of one further on. */
@@ -200,29 +191,8 @@ function isLoop({ status, body }: RawAnswer): boolean {
   return typeof problem['request_id'] === 'string' && String(problem['type']).endsWith('/problems/loop_detected');
 }
 
-function faultOf(status: number): Fault {
+function faultOf(status: number, retryAfter: number | undefined): Fault {
   if (status < 500) return 'unusable';
-  return status >= 502 && status <= 504 ? 'unavailable' : 'failed';
+  const saysWhen = status === 503 && retryAfter !== undefined; // until then it is not asked again
+  return status >= 502 && status <= 504 && !saysWhen ? 'unavailable' : 'failed';
 }
-
-/** A directive's name, and its value if it has one, in quotes or without (RFC 9111, section 5.2). */
-const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
-/** Seconds; a larger value counts as this (RFC 9111, section 1.2.2). */
-const MAX_SECONDS = 2 ** 31;
-
-/** Reads the upstream's `Vary: *`, `no-store`, `no-cache` and `max-age`. Other directives and unusable values are ignored. */
-function keepingOf(raw: RawAnswer): Pick<UpstreamAnswer, 'isStorable' | 'maxFreshMs'> {
-  const header = headerOf(raw, 'cache-control') ?? '';
-  let isStorable = !/(?:^|,)\s*\*\s*(?:,|$)/.test(headerOf(raw, 'vary') ?? '');
-  const limits: number[] = []; // in seconds
-  for (const [, name, quoted, bare = ''] of header.toLowerCase().matchAll(DIRECTIVE)) {
-    const value = quoted ?? bare;
-    if (name === 'no-store') isStorable = false;
-    if (name === 'no-cache') limits.push(0);
-    if (name === 'max-age' && /^-?\d+$/.test(value)) limits.push(Number(value) - ageOf(raw));
-  }
-  if (limits.length === 0) return { isStorable };
-  return { isStorable, maxFreshMs: Math.min(MAX_SECONDS, Math.max(0, Math.min(...limits))) * 1000 };
-}
-
-const ageOf = (raw: RawAnswer) => Number(/^\d+/.exec(headerOf(raw, 'age') ?? '')?.[0] ?? 0);

@@ -2,13 +2,17 @@ import * as z from 'zod/mini';
 import { type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
 import { parsedJson } from '../core/json.ts';
 import type { Table } from './table.ts';
-import { headerOf, type RawAnswer } from './transport.ts';
+import { retryAfterOf } from './answer-headers.ts';
+import type { RawAnswer } from './transport.ts';
 
 /** Statuses for which the upstream's own code is ignored: clients rely on ours. */
 const FIXED_NAMES = new Set([401, 429]);
 
 /** Errors are short. A longer body is not parsed: its values could take a hundred times its size. */
 const MAX_BODY = 65_536;
+
+/** How long an account is not asked again where a 429 does not say it. */
+const RATE_LIMITED_SECONDS = 10;
 
 const MARKUP = /<[a-z!/?][^>]*>?/i;
 const MAX_ITEMS = 50;
@@ -30,7 +34,8 @@ interface Finding {
 }
 
 interface RefusalContext {
-  readonly now: number;
+  /** The time of day, in milliseconds since 1970. */
+  readonly wall: number;
   /** Words that are concealed in the upstream's texts, as is its host. */
   readonly secrets: readonly string[];
   readonly upstream: URL;
@@ -38,7 +43,7 @@ interface RefusalContext {
 }
 
 /** An upstream 4xx as an error of ours, with the upstream's status and, where it has one, its code. */
-export function refusalOf(raw: RawAnswer, { now, secrets, upstream, refusals }: RefusalContext): GatewayError {
+export function refusalOf(raw: RawAnswer, { wall, secrets, upstream, refusals }: RefusalContext): GatewayError {
   const { status, body } = raw;
   const conceal = concealing(secrets, upstream);
   const isShort = 'text' in body && body.text.length <= MAX_BODY;
@@ -52,7 +57,7 @@ export function refusalOf(raw: RawAnswer, { now, secrets, upstream, refusals }: 
   return GatewayError.refusal(code, status, {
     title: known?.title,
     detail: whole ?? documented?.description ?? (code === 'validation_failed' ? FIELDS_REFUSED : WITHOUT_WORDS[status]),
-    retryAfter: status === 429 ? retryAfterOf(raw, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined,
+    retryAfter: status === 429 ? (retryAfterOf(raw, wall) ?? RATE_LIMITED_SECONDS) : undefined,
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),
   });
@@ -147,18 +152,4 @@ function patternOf(word: string, flags: string): RegExp {
   const literal = word.slice(0, SEARCHED).replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
   const rest = word.length > SEARCHED ? String.raw`[\x21-\x7e]{0,${word.length - SEARCHED}}` : '';
   return new RegExp(isLong ? literal + rest : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, flags);
-}
-
-const RATE_LIMITED_SECONDS = 10;
-const MIN_RETRY_AFTER_SECONDS = 1;
-const MAX_RETRY_AFTER_SECONDS = 300;
-
-/** `Retry-After` in seconds or as a date, clamped to 1 s to 5 min; `otherwise` if it is missing or unusable. */
-export function retryAfterOf(raw: RawAnswer, { now, otherwise }: { now: number; otherwise: number }): number {
-  const text = headerOf(raw, 'retry-after')?.trim() ?? '';
-  const date = Date.parse(text);
-  let seconds = otherwise;
-  if (/^\d+(\.\d+)?$/.test(text)) seconds = Math.ceil(Number(text));
-  else if (/[a-z]/i.test(text) && !Number.isNaN(date)) seconds = Math.ceil((date - now) / 1000);
-  return Math.min(Math.max(seconds, MIN_RETRY_AFTER_SECONDS), MAX_RETRY_AFTER_SECONDS);
 }

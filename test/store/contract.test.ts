@@ -25,7 +25,7 @@ storeContract('the store of one process', () => {
 const MEGABYTE = 1_048_576;
 const keep = (copies: Copies, key: OwnKey, text: string) =>
   copies.set(key.account, key, {
-    entry: { text, links: [], etag: '', storedAt: 0, validators: {} },
+    entry: { text, links: [], etag: '', storedAt: 0, storedWall: 0, validators: {} },
     version: '',
     askedAt: 0,
   });

@@ -116,7 +116,12 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       key = keyIn(account);
     });
 
-    const entryOf = (text: string): Entry => ({ ...EMPTY, text, storedAt: tested.clock.now() });
+    const entryOf = (text: string, now = tested.clock.now()): Entry => ({
+      ...EMPTY,
+      text,
+      storedAt: now,
+      storedWall: now,
+    });
     /** Ends a fetch that a request has begun, when all that is behind it is done. */
     const save = async (store: Store, of: OwnKey, found: Found, text: string): Promise<Saved> => {
       const behind: Promise<unknown>[] = [];

@@ -23,7 +23,7 @@ function open() {
   const stores = sharedStores(clock);
   const keep = async (store: Store, key: OwnKey, text: string) => {
     const snapshot = await look(store, key);
-    const entry = { text, links: [], etag: '', storedAt: clock.now(), validators: {} };
+    const entry = { text, links: [], etag: '', storedAt: clock.now(), storedWall: clock.wall(), validators: {} };
     const saved = await snapshot.save(key, await snapshot.lookup(key), { entry });
     await turn();
     return saved;
@@ -109,7 +109,7 @@ test('what was asked for before a refusal is not kept when its answer comes afte
   const found = await snapshot.lookup(key);
   await refuse(other, key);
   clock.advance(125_000);
-  const entry = { text: '"old"', links: [], etag: '', storedAt: clock.now(), validators: {} };
+  const entry = { text: '"old"', links: [], etag: '', storedAt: clock.now(), storedWall: clock.wall(), validators: {} };
   expect((await snapshot.save(key, found, { entry })).stored).toBe(false);
   expect(await heldIn(other, key)).toBeUndefined();
 });

@@ -119,7 +119,7 @@ everywhere(says('`upstream_unreachable` | 502'), async ({ ask, upstream }) => {
 });
 
 everywhere(says('its 503, or the circuit is open. `Retry-After`'), async ({ ask, upstream }) => {
-  upstream.next('getApiKey', ...[1, 2, 3].map(() => answer(503, '', { 'retry-after': '7' })));
+  upstream.next('getApiKey', answer(503, '', { 'retry-after': '7' }));
   const got = await ask('getApiKey');
   expect(expectProblem(got, { status: 503, code: 'upstream_unavailable' }).retry_after).toBe(7);
 });

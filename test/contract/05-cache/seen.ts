@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { RawAnswer } from '../../../src/upstream/transport.ts';
 import { type OperationId, operations } from '../../support/account-api.ts';
 import { type Answer, type Asked, type Asking, type Env, openGateway } from '../../support/gateway.ts';
 import { answer, type Reply } from '../../support/upstream.ts';
@@ -17,7 +18,7 @@ export const NO_STORE = { 'Cache-Control': 'no-store' };
 export const seen = ({ status, cache, version }: Answer): readonly unknown[] => [status, cache, version];
 
 /** An answer of the upstream's, whose version is not the account's. */
-export const versioned = (version: number, headers: Readonly<Record<string, string>> = {}, status = 200): Reply =>
+export const versioned = (version: number, headers: RawAnswer['headers'] = {}, status = 200): Reply =>
   answer(status, `{"x_version":${version}}`, headers);
 
 /** A request whose call the upstream has got and not answered. Those who leave have no answer. */
@@ -35,8 +36,8 @@ export async function beginOn({ ask, upstream }: Pick<Asked, 'ask' | 'upstream'>
 }
 
 /** A gateway in this process. `see`: a whole request, in three words. */
-export function openCache(env: Env = {}) {
-  const gateway = openGateway(env);
+export function openCache(env: Env = {}, more: Parameters<typeof openGateway>[1] = {}) {
+  const gateway = openGateway(env, more);
   return {
     ...gateway,
     see: async (id: OperationId, asking?: Asking) => seen(await gateway.ask(id, asking)),

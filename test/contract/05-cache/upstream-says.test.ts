@@ -1,11 +1,23 @@
 import { describe, expect, test } from 'vitest';
+import { START_MS, testClock } from '../../support/clock.ts';
 import { says } from '../../support/contract.ts';
+import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer, type Call } from '../../support/upstream.ts';
 import { hit, isHit, isOld, MISS, NEVER_CACHED, NO_CACHE, openCache, seen, UNKEPT, versioned } from './seen.ts';
 
 const saying = (cacheControl: string, headers = {}) => ({ 'cache-control': cacheControl, ...headers });
 const each = (values: string) => values.split(' | ').map((value) => saying(value));
+
+const UP = { etag: '"upstream-1"' };
+const DATE = 'Tue, 09 Jun 2026 11:50:08 GMT';
+
+const conditions = ({ headers }: Call) => [headers['if-none-match'], headers['if-modified-since']];
+const NONE = [undefined, undefined];
+
+/** The time at which these tests begin, and 20 s before and after. */
+const date = (seconds: number) => new Date(START_MS + seconds * 1000).toUTCString();
+const [START, IN_20, PAST] = [date(0), date(20), { expires: date(-20) }];
 
 describe(says('and obeyed where it is stricter (RFC 9111)'), () => {
   test.each<[fresh: number | undefined, said: readonly Record<string, string>[]]>([
@@ -20,10 +32,17 @@ describe(says('and obeyed where it is stricter (RFC 9111)'), () => {
       each('max-age=7 | Private, MAX-AGE=7 | max-age="7" | max-age=9, max-age=7 | private,max-age=7,must-revalidate'),
     ],
     [7, each('s-maxage=0, max-age=7 | x="no-cache, max-age=1, no-store", max-age=7 | x="no-store, max-age=7')],
-    [-1, each('max-age=0 | max-age=-1 | max-age=20, no-cache | no-cache="Set-Cookie" | NO-CACHE')],
-    [-1, [saying('max-age=5', { age: '9' })]],
+    [-1, each('max-age=0 | max-age=-1 | x="\\", max-age=9", max-age=0')],
+    [-1, [saying('max-age=5', { age: '9' }), saying('max-age=5', { age: '9, 1' })]],
+    [30, [{ expires: IN_20 }, { expires: '0' }, PAST].map((said) => saying('max-age=60', said))],
+    [
+      20,
+      [{ expires: IN_20 }, saying('private', { expires: IN_20, date: START }), { date: PAST.expires, expires: START }],
+    ],
+    [15, [{ expires: IN_20, age: '5' }]],
+    [-1, [PAST, { expires: '0' }, { expires: '' }, { expires: IN_20, date: IN_20 }]],
     [undefined, each('No-Store | max-age=60, no-store | no-store=1 | private,no-store,no-cache')],
-    [undefined, [{ vary: '*' }, { vary: 'Accept, *' }, saying('max-age=60', { vary: '*' })]],
+    [undefined, [{ vary: '*' }, { vary: 'Accept,, *' }, saying('max-age=60', { vary: '*' })]],
   ])('fresh for %s s: %j', async (fresh, said) => {
     for (const headers of said) {
       const { see, upstream } = openCache();
@@ -58,14 +77,69 @@ everywhere(
   { time: true },
 );
 
-everywhere(says('`no-cache` is not fresh at all.'), async ({ ask, upstream }) => {
-  upstream.next('getSubscription', versioned(7, saying('no-cache')));
+everywhere(says('`no-cache` is not fresh at all'), async ({ ask, upstream }) => {
+  upstream.next('getSubscription', versioned(7, saying('no-cache', UP)), answer(304, '', UP));
   expect(seen(await ask('getSubscription'))).toEqual([200, MISS, 7]);
-  const refresh = upstream.hold('getSubscription');
-  expect(seen(await ask('getSubscription'))).toEqual([200, isOld, 7]);
-  await refresh.call;
-  refresh.release();
+  expect(seen(await ask('getSubscription'))).toEqual([200, 'portico; fwd=stale; stored', 7]);
+  expect(upstream.calls.map(conditions)).toEqual([NONE, [UP.etag, undefined]]);
 });
+
+const NEVER_STALE =
+  'must-revalidate, max-age=20 | MAX-AGE=20 , Proxy-Revalidate | no-cache | max-age=20, no-cache="Set-Cookie, X"';
+
+everywhere(
+  says('`no-cache`, `must-revalidate` and `proxy-revalidate` are never given stale, on failure neither.'),
+  async ({ ask, pass, upstream }) => {
+    for (const headers of each(NEVER_STALE)) {
+      const token = secret();
+      upstream.next('getSubscription', versioned(7, headers), answer(500), versioned(8, headers), answer(500));
+      await ask('getSubscription', { token });
+      if (headers['cache-control']?.includes('validate')) {
+        expect(seen(await ask('getSubscription', { token }))).toEqual([200, isHit, 7]);
+        await pass(25);
+      }
+      expect((await ask('getSubscription', { token })).status).toBe(502);
+      expect(seen(await ask('getSubscription', { token }))).toEqual([200, 'portico; fwd=stale; stored', 8]);
+      await pass(25);
+      expect((await ask('getSubscription', { token })).status).toBe(502);
+    }
+  },
+  { time: true },
+);
+
+test(`${says('never given stale, on failure neither.')}: not while the circuit is open, and no section of an overview`, async () => {
+  const { ask, request, pass, upstream } = openCache();
+  upstream.next('getReferralConfig', versioned(7, saying('must-revalidate')));
+  await ask('getReferralConfig');
+  await pass(31);
+  upstream.next('getReferralConfig', answer(500));
+  const json = await (await request('/bff/v1/account-overview')).json();
+  expect([json.data.referral_config, json.meta.sections.referral_config.state]).toEqual([null, 'failed']);
+  for (let failed = 0; failed < 25; failed++) {
+    upstream.next('getApiKey', answer(500));
+    await ask('getApiKey', { token: secret() });
+  }
+  upstream.clear();
+  upstream.calls.length = 0;
+  expect((await ask('getReferralConfig')).code).toBe('upstream_unavailable');
+  expect(upstream.calls).toEqual([]);
+});
+
+/** One of the two clocks advances, and the other stands still: a machine slept, or its clock was set back. */
+test.each(['now', 'wall'] as const)(
+  `${says('Copies age by the larger of wall and monotonic time')}: by \`%s\` alone`,
+  async (which) => {
+    const clock = testClock();
+    let ms = 0;
+    const { see, ask } = openCache({}, { clock: { ...clock, [which]: () => clock[which]() + ms } });
+    await see('getSubscription');
+    ms = 20_000;
+    const { cache, headers } = await ask('getSubscription');
+    expect([cache, headers.get('age')]).toEqual([hit(10), '20']);
+    ms = 3_931_000; // longer than on_error
+    expect(await see('getSubscription')).toEqual([200, 'portico; fwd=stale; stored', 1]);
+  },
+);
 
 describe(says('obeyed where it is stricter'), () => {
   test('no-store on a refresh takes the older copy away, and who says no-cache gets what is not kept', async () => {
@@ -79,12 +153,6 @@ describe(says('obeyed where it is stricter'), () => {
     expect(await see('getSubscription', { headers: NO_CACHE })).toEqual([200, 'portico; fwd=request', 8]);
   });
 });
-
-const UP = { etag: '"upstream-1"' };
-const DATE = 'Tue, 09 Jun 2026 11:50:08 GMT';
-
-const conditions = ({ headers }: Call) => [headers['if-none-match'], headers['if-modified-since']];
-const NONE = [undefined, undefined];
 
 everywhere(
   says('The upstream is asked with `If-None-Match` or `If-Modified-Since` where it gave a validator'),
@@ -101,10 +169,12 @@ everywhere(
   { time: true },
 );
 
-test.each<[Record<string, string>, (string | undefined)[]]>([
+test.each<[Record<string, string | string[]>, (string | undefined)[]]>([
   [UP, [UP.etag, undefined]],
   [{ etag: 'W/"2"' }, ['W/"2"', undefined]],
   [{ 'last-modified': DATE }, [undefined, DATE]],
+  [{ etag: ['"4"', '"5"'] }, ['"4"', undefined]],
+  [{ etag: '"\u2713"' }, NONE],
   [{}, NONE],
 ])(`${says('where it gave a validator')}: %j, and with nothing of it after another answer`, async (given, expected) => {
   const { see, pass, idle, upstream } = openCache();
@@ -122,6 +192,7 @@ describe(`${says('The upstream is asked with')}: a 304`, () => {
     ['that says nothing leaves what was said', {}, 7, [UP.etag, undefined]],
     ['that asks for less applies', saying('max-age=3', UP), 3, [UP.etag, undefined]],
     ['that asks for more than before applies', saying('max-age=12', UP), 12, [UP.etag, undefined]],
+    ['that says something else takes the limit away', saying('private', UP), 30, [UP.etag, undefined]],
     ['that lets it be as old as we like applies', saying('max-age=3600', UP), 30, [UP.etag, undefined]],
     ['brings new validators', { etag: 'W/"2"', 'last-modified': DATE }, 7, ['W/"2"', DATE]],
     ['that says no-store is answered from the copy once more', saying('no-store', UP), undefined, NONE],

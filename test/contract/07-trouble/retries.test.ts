@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { noAnswer } from '../../../src/upstream/transport.ts';
-import { START_MS } from '../../support/clock.ts';
+import { START_MS, testClock } from '../../support/clock.ts';
 import { says } from '../../support/contract.ts';
 import { openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
@@ -12,12 +12,13 @@ import { summaryOf } from './helpers.ts';
 const PLAIN = 'getPendingPayment';
 const READ = 'getSubscription';
 
-const unavailable = (times: number) => Array.from({ length: times }, () => answer(503, '', { 'retry-after': '9' }));
+const date = (seconds: number) => new Date(START_MS + seconds * 1000).toUTCString();
+const unavailable = (times: number) => Array.from({ length: times }, () => answer(503));
 
 everywhere(
-  says('on a connection failure, 502, 503 or 504'),
+  says('on a connection failure, 408, 502, 504, or 503 without `Retry-After`'),
   async ({ ask, upstream, pass, me }) => {
-    for (const [at, reply] of [reset(), answer(502), answer(503), answer(504)].entries()) {
+    for (const [at, reply] of [reset(), answer(408), answer(502), answer(503), answer(504)].entries()) {
       upstream.next(PLAIN, reply);
       expect(await ask(PLAIN)).toMatchObject({ status: 200 });
       expect(upstream.callsOf(me)).toHaveLength(2 * at + 2);
@@ -28,15 +29,15 @@ everywhere(
 );
 
 everywhere(says('**Retries**: GET only'), async ({ ask, upstream }) => {
-  upstream.next('createApiKey', answer(503));
-  expect(await ask('createApiKey')).toMatchObject({ status: 503 });
-  expect(upstream.callsTo('createApiKey')).toHaveLength(1);
+  upstream.next('createApiKey', answer(503), answer(408));
+  for (const status of [503, 408]) expect(await ask('createApiKey')).toMatchObject({ status });
+  expect(upstream.callsTo('createApiKey')).toHaveLength(2);
 });
 
 everywhere(says('twice at most'), async ({ ask, upstream, me }) => {
   upstream.next(READ, ...unavailable(3));
   const { json, headers } = await ask(READ);
-  expect([json.code, json.retry_after, headers.get('retry-after')]).toEqual(['upstream_unavailable', 9, '9']);
+  expect([json.code, json.retry_after, headers.get('retry-after')]).toEqual(['upstream_unavailable', 5, '5']);
   expect(upstream.callsOf(me)).toHaveLength(3);
 });
 
@@ -78,7 +79,7 @@ everywhere(says('A 429 is not tried again'), async ({ ask, upstream, me }) => {
 
 const { ask, upstream, pass } = openGateway();
 
-describe(says('on a connection failure, 502, 503 or 504'), () => {
+describe(says('on a connection failure, 408, 502, 504, or 503 without Retry-After'), () => {
   test.each<readonly [string, Reply, number]>([
     ['no connection', refused(), 2],
     ['500', answer(500), 1],
@@ -86,7 +87,9 @@ describe(says('on a connection failure, 502, 503 or 504'), () => {
     ['what is not HTTP', noAnswer('malformed', 'bad_body'), 1],
     ['a fault of ours', new TypeError('a bug'), 1],
     ['no answer in time', hang(), 1],
-    ...[400, 401, 404, 408].map((status) => [String(status), answer(status), 1] as const),
+    ...[400, 401, 404].map((status) => [String(status), answer(status), 1] as const),
+    ...['9', date(9)].map((at) => [`503 until ${at}`, answer(503, '', { 'retry-after': at }), 1] as const),
+    ['503 until nobody knows when', answer(503, '', { 'retry-after': 'soon' }), 2],
   ])('%s', async (_, reply, calls) => {
     const token = secret();
     upstream.next(PLAIN, reply);
@@ -142,14 +145,28 @@ test.each([
 );
 
 const limit = (seconds: number) => answer(429, '', { 'retry-after': String(seconds) });
-const date = (seconds: number) => new Date(START_MS + seconds * 1000).toUTCString();
 
 const WAITS = '7:7 0:1 2.5:3 300:300 301:300 99999999999999999999:300 -5:10 soon:10'
   .split(' ')
   .map((one) => [one.split(':')[0], Number(one.split(':')[1])] as const);
 
+describe(says("a date is measured from the answer's own `Date`"), () => {
+  test.each([
+    [date(3_642), date(3_600), 42],
+    ['Tuesday, 09-Jun-26 12:00:42 GMT', 'Tue Jun  9 12:00:00 2026', 42],
+    [date(42), undefined, 42],
+    ['2026-06-09T12:00:42Z', date(0), 10],
+    ['Tue, 09 Jun 2026 05:00:42 -0700', date(0), 10],
+  ])('%s in an answer of %s', async (at, sentAt, seconds) => {
+    const clock = testClock();
+    const ahead = openGateway({}, { clock: { ...clock, now: () => clock.now() + 7_000 } }); // wall was corrected
+    ahead.upstream.next(PLAIN, answer(429, '', { 'retry-after': at, date: sentAt }));
+    expect((await ahead.ask(PLAIN)).json.retry_after).toBe(seconds);
+  });
+});
+
 test.each([...WAITS, ['', 10], [undefined, 10], [date(42), 42], [date(-42), 1], [date(86_400), 300]] as const)(
-  `${says('its Retry-After (5 minutes at most)')}: %s is %d s`,
+  `${says('its Retry-After (5 minutes at most')}: %s is %d s`,
   async (header, seconds) => {
     const limited = openGateway();
     limited.upstream.next(PLAIN, answer(429, '', header === undefined ? {} : { 'retry-after': header }));

@@ -266,7 +266,14 @@ export class Instance {
       void promised.at(-1)?.then((isTold) => isTold === true && judge.refused(answer.at));
       return 'refused';
     }
-    const entry: Entry = { text: JSON.stringify(answer), links: [], etag: '', storedAt: time.now, validators: {} };
+    const entry: Entry = {
+      text: JSON.stringify(answer),
+      links: [],
+      etag: '',
+      storedAt: time.now,
+      storedWall: time.now,
+      validators: {},
+    };
     void snapshot.save(this.#keyOf(tag), found, { entry });
     return answer;
   }
