@@ -241,11 +241,11 @@ const isWithin = (seconds: number, { isNeverStale }: Entry, freshMs: number) =>
 const isUsable = ({ stale, onError }: CachePolicy, entry: Entry, freshMs: number) =>
   isWithin(Math.max(stale, onError), entry, freshMs);
 
-/** The copy to keep of an answer: of a 304 the old copy, confirmed; null for an answer without a body. */
+/** The copy to keep of an answer: of a 304 the old copy, confirmed, whose validators stay its own; null for an answer without a body. */
 function entryOf(answer: UpstreamAnswer, copy: Entry | undefined, etag: string, clock: Clock): Entry | null {
   const { text, links, validators, limits, notModified } = answer;
   const added = { storedAt: clock.now(), storedWall: clock.wall(), ...limits };
-  if (notModified && copy) return { ...copy, ...added, validators: { ...copy.validators, ...validators } };
+  if (notModified && copy) return { ...copy, ...added };
   return text === null ? null : { text, links, validators, etag, ...added };
 }
 

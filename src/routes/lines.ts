@@ -46,7 +46,7 @@ function streamOf(request: HonoRequest, { wanted, known }: Lines): ReadableStrea
   const left = new Map(wanted.map((result, at) => [at, arrived(at, result)]));
   return new ReadableStream({
     async pull(controller) {
-      const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
+      const send = (line: string) => controller.enqueue(encoder.encode(`${line.replaceAll(LINE_ENDS, escaped)}\n`));
       for (let isSent = false; !isSent && left.size > 0;) {
         const { at, result, error } = await Promise.race(left.values());
         left.delete(at);
@@ -70,6 +70,10 @@ function streamOf(request: HonoRequest, { wanted, known }: Lines): ReadableStrea
     cancel: () => endCut(request, leftCode(request)),
   });
 }
+
+/** Characters that end a line for some readers. In JSON they stand in texts only. */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g;
+const escaped = (end: string) => `\\u${end.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
 /** A section's result, or the error that fails the whole. */
 const arrived = (at: number, result: MaybePromise<SectionResult>) =>

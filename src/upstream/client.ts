@@ -126,7 +126,7 @@ function answerOf(
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
   const wall = clock.wall();
   if (isGood) return jsonAnswer(invocation, raw, upstream, wall);
-  if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw, wall), status, notModified: true };
+  if (status === 304 && validators) return { ...EMPTY, ...keepingOf(raw, wall), status, notModified: true };
   if (status < 400 || status >= 500) throw failure(raw, wall);
   const key = operation.credential === 'none' ? [] : [request.credential];
   const secrets = [...key, ...concealableIn(own)];
@@ -153,8 +153,6 @@ const REASON_OF: Readonly<Record<BodyFlaw, Reason>> = {
 
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
-const keptAs = (raw: RawAnswer, wall: number) => ({ ...keepingOf(raw, wall), validators: validatorsOf(raw) });
-
 function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL, wall: number): UpstreamAnswer {
   if ('flaw' in raw.body) {
     const { flaw } = raw.body;
@@ -168,7 +166,14 @@ function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL
   const local = operation.paged
     ? localLinks(text, { upstream, path: targetOf({ operation, id, query: '' }) })
     : { text, links: [] };
-  return { ...local, ...keptAs(raw, wall), status: raw.status, value, notModified: false };
+  return {
+    ...local,
+    ...keepingOf(raw, wall),
+    validators: validatorsOf(raw),
+    status: raw.status,
+    value,
+    notModified: false,
+  };
 }
 
 const unusable = (detail: string) =>
