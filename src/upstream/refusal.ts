@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
-import { parsedJson } from '../core/json.ts';
+import { isPlainObject, parsedJson } from '../core/json.ts';
 import type { Table } from './table.ts';
 import { retryAfterOf } from './answer-headers.ts';
 import type { RawAnswer } from './transport.ts';
@@ -47,9 +47,10 @@ export function refusalOf(raw: RawAnswer, { wall, secrets, upstream, refusals }:
   const { status, body } = raw;
   const conceal = concealing(secrets, upstream);
   const isShort = 'text' in body && body.text.length <= MAX_BODY;
-  const findings = findingsIn(isShort ? parsedJson(body.text) : undefined)
-    .slice(0, MAX_ITEMS)
-    .map((finding) => concealed(finding, conceal));
+  const said = isShort ? parsedJson(body.text) : undefined;
+  const isProblem = isPlainObject(said) && PROBLEM.test(headerOf(raw, 'content-type') ?? '');
+  const found = findingsIn(isProblem ? { status, errors: [], ...said } : said, TOP).slice(0, MAX_ITEMS);
+  const findings = distinct(found.map((finding) => concealed(finding, conceal)));
   const code = codeFor(status, findings);
   const whole = findings.find((finding) => finding.field === null && finding.message !== finding.code)?.message;
   const known = code === undefined ? undefined : refusals.get(code);
@@ -71,51 +72,100 @@ function codeFor(status: number, findings: readonly Finding[]): string | undefin
   return namesFields ? 'validation_failed' : undefined;
 }
 
+/** A problem by its media type. It is read as if it had `status` and `errors`, which it may leave out. */
+const PROBLEM = /^application\/problem\+json *(?:;|$)/i;
+
+/** Where in a body a value is. */
+interface Place {
+  readonly field: string | null;
+  readonly depth: number;
+  /** In a list, where an error may name its field. */
+  readonly isItem: boolean;
+  /** Beside an error, or below that. A bare text there may be anything: an id, a time, a line of a stack. */
+  readonly isBeside: boolean;
+}
+
+const TOP: Place = { field: null, depth: 0, isItem: false, isBeside: false };
+
 /** Checking against this schema leaves out a member `__proto__`. */
 const anObject = z.record(z.string(), z.unknown());
 
-/** An object with a text or a code is itself an error, and of its other members only lists and objects are fields. */
-function findingsIn(item: unknown, field: string | null = null, depth = 0): Finding[] {
-  if (depth > MAX_DEPTH) return [];
-  if (typeof item === 'string') return findingOf(item, field);
-  if (Array.isArray(item)) return item.flatMap((inner) => findingsIn(inner, field, depth + 1));
-  const { data: object } = anObject.safeParse(item);
+/** An object with a text, a code or `errors` is itself an error, and its other members are beside one. */
+function findingsIn(value: unknown, place: Place): Finding[] {
+  if (place.depth > MAX_DEPTH) return [];
+  if (typeof value === 'string') return findingOf(usable(value), place.field);
+  const inner = { ...place, depth: place.depth + 1, isItem: Array.isArray(value) };
+  if (Array.isArray(value)) return value.flatMap((item) => findingsIn(item, inner));
+  const { data: object } = anObject.safeParse(value);
   if (!object) return [];
-  const { code, message, detail, error } = object;
-  const text = [message, detail, error].find((part) => typeof part === 'string') ?? '';
-  const own = findingOf(text, field, typeof code === 'string' && isCode(code) ? code : undefined);
-  const fields = Object.entries(object).filter(([name, value]) =>
-    own.length > 0 ? isField(name, value) : !isOddCode(name, value),
+  const text = textIn(object, TEXTS, place);
+  const code = typeof object['code'] === 'string' && isCode(object['code']) ? object['code'] : undefined;
+  const named = place.isItem && (text || code) ? textIn(object, NAMES, place) : '';
+  const field = named === '' ? place.field : pathOf(null, dotted(named));
+  const own = findingOf(text, field, code);
+  const isBeside =
+    place.isBeside || own.length > 0 || isPlainObject(object['errors']) || Array.isArray(object['errors']);
+  const members = Object.entries(object).filter(
+    ([name, member]) => typeof member === 'object' || !(isBeside || isOddCode(name, member)),
   );
-  return [...own, ...fields.flatMap(([name, value]) => findingsIn(value, pathOf(field, name), depth + 1))];
+  const of = (name: string) => ({ ...inner, field: pathOf(field, name), isBeside: isBeside && !LISTS.includes(name) });
+  return [...own, ...members.flatMap(([name, member]) => findingsIn(member, of(name)))];
 }
 
-/** Members that are an object's own error; with a list, `code` and `detail` are fields. */
-const OWN = ['message', 'detail', 'error', 'code'];
+/** Members with the text of an error. The first usable one counts. */
+const TEXTS = ['message', 'detail', 'error', 'title', 'reason'];
 
-const isField = (name: string, value: unknown) =>
-  typeof value === 'object' && (!OWN.includes(name) || Array.isArray(value));
+/** Members of an item with the name of its field: Portico's own, and those of DRF packages, RFC 9457 and RFC 7807. */
+const NAMES = ['field', 'attr', 'pointer', 'name'];
+
+/** Members that may as well be fields themselves. Each counts only with one of these, and not beside an error. */
+const ONLY_WITH: Readonly<Record<string, readonly string[]>> = {
+  title: ['type', 'status', 'instance'],
+  reason: ['name'],
+  name: ['reason'],
+};
+
+function textIn(object: Readonly<Record<string, unknown>>, names: readonly string[], { isBeside }: Place): string {
+  const counts = (name: string) => ONLY_WITH[name]?.some((other) => !isBeside && other in object) ?? true;
+  const texts = names.filter(counts).map((name) => usable(object[name]));
+  return texts.find((text) => text !== '') ?? '';
+}
+
+const usable = (text: unknown): string => (typeof text === 'string' && !MARKUP.test(text) ? text.trim() : '');
+
+/** A JSON pointer (RFC 6901), `#/a/0` or `/a/0`, becomes `a.0`. */
+function dotted(name: string): string {
+  if (!/^#?(?:\/|$)/.test(name)) return name;
+  const parts = name.split('/').slice(1);
+  return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')).join('.');
+}
 
 /** A `code` that is neither a code nor a sentence may be anything, even a secret. */
 const isOddCode = (name: string, value: unknown) => name === 'code' && typeof value === 'string' && !/\s/.test(value);
 
-/** An error needs a text or a code; without a usable text, the code is the message. */
-function findingOf(text: string, field: string | null, code?: string): Finding[] {
-  const message = MARKUP.test(text) ? '' : text.trim();
-  return message === '' && code === undefined ? [] : [{ code, message: message || String(code), field }];
-}
+/** An error needs a text or a code; without a text, the code is the message. */
+const findingOf = (text: string, field: string | null, code?: string): Finding[] =>
+  text === '' && code === undefined ? [] : [{ code, message: text || String(code), field }];
+
+/** A problem whose `errors` repeat the whole, as ours do, would list it twice. */
+const distinct = (findings: readonly Finding[]) => [
+  ...new Map(findings.map((finding) => [JSON.stringify(finding), finding])).values(),
+];
 
 /** Conceals before it shortens: half a credential could no longer be recognized. */
 function concealed({ code, message, field }: Finding, conceal: (text: string) => string): Finding {
   return {
     code: code !== undefined && conceal(code) === code ? code : undefined,
     message: conceal(message).slice(0, MAX_MESSAGE),
-    field: field === null ? null : conceal(field),
+    field: field === null ? null : conceal(field).slice(0, MAX_MESSAGE),
   };
 }
 
-/** Names that hold errors of the whole request, not of a field. */
-const WHOLE = new Set(['non_field_errors', '__all__', 'errors', 'error']);
+/** Names of lists of errors, whatever stands beside them. */
+const LISTS = ['errors', 'invalid-params', 'invalid_params', 'invalidParams'];
+
+/** Names that hold errors of the whole request, not of a field. ASP.NET has an empty one. */
+const WHOLE = new Set([...LISTS, 'error', 'non_field_errors', '__all__', '']);
 
 function pathOf(field: string | null, name: string): string | null {
   if (WHOLE.has(name)) return field;

@@ -103,10 +103,11 @@ describe(says('A 2xx body arrives value for value as the upstream sent it'), () 
 
 const LIST = '/api/v2/payment/transaction/';
 
-/** What `next` becomes for the client, where the upstream's is this JSON text. */
-const nextFor = async (link: string, { ask, upstream }: Pick<Asked, 'ask' | 'upstream'> = here) => {
-  upstream.next('listTransactions', answer(200, `{"count":1,"next":${link},"previous":null,"results":[]}`));
-  return (await ask('listTransactions', { token: secret() })).json.next as string | null;
+/** What `next` and `previous` become for the client, where both of the upstream's are this JSON text. */
+const linksFor = async (text: string, { ask, upstream }: Pick<Asked, 'ask' | 'upstream'> = here) => {
+  upstream.next('listTransactions', answer(200, `{"count":1,"next":${text},"previous":${text},"results":[]}`));
+  const { next, previous } = (await ask('listTransactions', { token: secret() })).json as { [name: string]: unknown };
+  return [next, previous];
 };
 
 const QUERY = '?page=2&page_size=5&x=%7e%2F+&x=a%20b';
@@ -134,30 +135,32 @@ everywhere(
   },
 );
 
+const local = (query: string) => `http://localhost${LIST}${query}`;
+const both = (link: unknown) => [link, link];
+
 describe(says('`next` and `previous` of a page point at the gateway'), () => {
-  test('from any origin, or none', async () => {
-    const origins = [
-      'https://upstream.test',
-      'https://internal.example',
-      'http://u@internal.example:81',
-      '',
-      '//a.example',
-    ];
-    for (const link of [...origins.map((origin) => origin + LIST + QUERY), QUERY])
-      expect(await nextFor(JSON.stringify(link))).toBe(`http://localhost${LIST}${QUERY}`);
+  const origins = ['https://upstream.test', 'http://u@internal.example:81', '', '//a.example'];
+  const paths = [LIST, `/within${LIST}`, LIST.slice(0, -1), LIST.replace('y', '%79'), LIST.slice('/api'.length), '/'];
+  const pages = origins.flatMap((origin) => paths.map((path) => `${origin}${path}${QUERY}#top`));
+  const schemes = ['http://[', 'javascript:alert(1)', 'x:@elsewhere.example/', 'mailto:someone', 'data:text/html,x'];
+  const elsewhere = ['page2', 'page2?size=5', `${LIST}2/?size=5`, '/api/v2/referral/credit/?page=2'];
+
+  test.each([
+    ['from any origin and path of this list, or none', [...pages, QUERY, ` ./${QUERY}`], both(local(QUERY))],
+    ['but `next` not to the first page, for ever', [LIST, '?', '/', `//upstream.test${LIST}#`], [null, local('')]],
+    ['or are null where they lead nowhere or elsewhere', ['', ' ', '#', ...schemes, ...elsewhere], both(null)],
+  ])('%s', async (_, links, expected) => {
+    for (const link of links) expect([link, await linksFor(JSON.stringify(link))]).toEqual([link, expected]);
   });
 
-  test('with characters escaped, and with the cursor of another list as it is', async () => {
+  test('with characters escaped, with a cursor as it is, and as they are where they are no texts', async () => {
     const link = JSON.stringify(`http://upstream.test${LIST}${QUERY}`);
     const escaped = link.replaceAll('/', String.raw`\/`).replaceAll('&', String.raw`\u0026`);
-    expect(await nextFor(escaped)).toBe(`http://localhost${LIST}${QUERY}`);
-    const cursor = '/api/v2/proxy/activity/?starting_after=2026-06-09T11:50:08.101337-07:00&search=%C3%A9';
-    expect(await nextFor(`"http://upstream.test${cursor}"`)).toBe(`http://localhost${cursor}`);
-  });
-
-  test('and are null where they are null, or no link to a page', async () => {
-    const none = ['http://[', 'javascript:alert(1)', 'x:@elsewhere.example/', 'mailto:someone', 'data:text/html,x'];
-    for (const link of [null, ...none]) expect(await nextFor(JSON.stringify(link))).toBeNull();
+    expect(await linksFor(escaped)).toEqual(both(local(QUERY)));
+    const cursor = '?starting_after=2026-06-09T11:50:08.101337-07:00&search=%C3%A9';
+    expect(await linksFor(`"http://upstream.test${LIST}${cursor}"`)).toEqual(both(local(cursor)));
+    for (const text of ['null', '7', 'true', '{"next":"http://upstream.test/x"}', '["?page=2"]'])
+      expect(await linksFor(text)).toEqual(both(JSON.parse(text)));
   });
 
   test('with the host that each request names, from the cache too', async () => {
@@ -172,7 +175,7 @@ describe(says('`next` and `previous` of a page point at the gateway'), () => {
 
   test.each(['https://api.portico.example', 'https://portico.example/of/api/'])('below PUBLIC_URL, %s', async (url) => {
     const gateway = openGateway({ PUBLIC_URL: url });
-    expect(await nextFor(`"${LIST}?page=3"`, gateway)).toBe(`${url.replace(/\/$/, '')}${LIST}?page=3`);
+    expect((await linksFor(`"${LIST}?page=3"`, gateway))[0]).toBe(`${url.replace(/\/$/, '')}${LIST}?page=3`);
     const mount = new URL(url).pathname.replace(/\/$/, '');
     const { json } = await gateway.call('/api/nothing');
     expect(json).toMatchObject({ type: `${mount}/problems/unknown_endpoint`, instance: '/api/nothing' });
@@ -193,7 +196,7 @@ describe(says('The one change'), () => {
   test('is at the top of a page, and nothing else in it changes', async () => {
     const inside = '{"next":"http://upstream.test/x","previous":1.50}';
     const page = (next: string) =>
-      `\r\n{ "count" : 25.0,"next"\t: ${next} ,\n"x\\"next":"http://upstream.test/y", "results":[${inside}],"b":9007199254740993123}`;
+      `\r\n{ "count" : 25.0,"next"\t: ${next} ,\n"x\\"next":"http://upstream.test/y", "results":[${inside}],"next":${next},"b":9007199254740993123}`;
     here.upstream.next('listTransactions', answer(200, page(`"http://upstream.test${LIST}?page=2"`)));
     const { text } = await here.ask('listTransactions', { token: secret() });
     expect(text).toBe(page(`"http://localhost${LIST}?page=2"`));

@@ -30,30 +30,6 @@ everywhere(says("401, 403 | no usable credential; the upstream's 401 and 403"), 
   }
 });
 
-everywhere(
-  says(
-    'its 4xx; a machine code of its own (`paid_plan_active`, `2fa_needed`) is `code`, else the name of the status; a 400 that names fields and has no code for the whole is `validation_failed`, each field in `errors`',
-  ),
-  async ({ ask, upstream }) => {
-    const refusals = [
-      [400, [{ message: 'Cancel first.', code: 'paid_plan_active' }], 'paid_plan_active'],
-      [403, { detail: 'Enter the code.', code: '2fa_needed' }, '2fa_needed'],
-      [404, { detail: 'Not found.' }, 'not_found'],
-      [409, '"Already done."', 'conflict'],
-      [419, '', 'status_419'],
-      [400, { mode: ['Wrong.'] }, 'validation_failed'],
-      [422, { mode: ['Wrong.'] }, 'unprocessable_content'],
-    ] as const;
-    for (const [status, body, code] of refusals) {
-      for (const id of ['getApiKey', 'deletePaymentMethod'] as const) {
-        upstream.next(id, answer(status, body));
-        const { outcome } = expectProblem(await ask(id), { status, code });
-        expect(outcome).toBeUndefined();
-      }
-    }
-  },
-);
-
 everywhere(says('404, 405 | nothing such here'), async ({ call }) => {
   expectProblem(await call('/nothing'), { status: 404, code: 'unknown_endpoint' });
   expectProblem(await call('/api/v2/apikey/'), { status: 405, code: 'method_not_allowed' });

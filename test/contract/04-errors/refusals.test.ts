@@ -7,7 +7,7 @@ import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer } from '../../support/upstream.ts';
 
-/** Status, code of the problem | what comes | each of `errors` as code, field or `-`, and message. */
+/** Status, code of the problem, type if not JSON | what comes | each of `errors` as code, field or `-`, and message. */
 const SHAPES = `
 400 paid_plan_active | [{"message":"Cancel.","code":"paid_plan_active"}] | paid_plan_active - Cancel.
 400 one | [{"message":"First.","code":"one"},{"message":"Second.","code":"two"}] | one - First. ; two - Second.
@@ -30,37 +30,50 @@ const SHAPES = `
 400 validation_failed | {"code":"No such code."} | invalid code No such code.
 400 bad_request | [{"message":"No.","code":17}] | invalid - No.
 422 unprocessable_content | {"detail":"No.","code":"what is <this>?"} | invalid - No.
-400 bad_request | {} |
 404 not_found | [] |
 405 method_not_allowed | {} |
 406 not_acceptable | <h1>No</h1> |
-413 payload_too_large | null |
-400 bad_request | 17 |
 402 payment_required | {"detail":"  "} |
 419 status_419 | {"detail":"Short."} | invalid - Short.
 400 x | [{"message":"<b onclick=a()>Hi</b>","code":"x"},{"message":"Plain.","code":"x"}] | x - x ; x - Plain.
+400 bad_request | {"message":" ","detail":"No."} | invalid - No.
+403 forbidden | {"detail":"No.","field":"a"} | invalid - No.
+400 card_declined | {"message":"Not paid.","error":{"code":"card_declined","message":"Declined.","stack":"at a.js:1"}} | invalid - Not paid. ; card_declined - Declined.
+404 not_found | {"status":404,"error":"Not Found","traces":{"Application":[{"id":0,"trace":"a.rb:1"}]}} | invalid - Not Found
+400 validation_failed | {"title":["Too long."],"type":"Unknown.","status":["Wrong."]} | invalid title Too long. ; invalid type Unknown. ; invalid status Wrong.
+400 validation_failed | {"title":"Too long.","name":"Odd."} | invalid title Too long. ; invalid name Odd.
+403 forbidden | {"type":"https://a.example/credit","title":"No credit.","detail":"Your balance is 30.","instance":"/a/1","balance":30} | invalid - Your balance is 30.
+400 bad_request | {"title":"No.","detail":" ","status":400,"trace_id":"a1","timestamp":"2026-06-09T11:50:08Z","extra":{"a":"b","c":{"title":"Pro","type":"x"}}} | invalid - No.
+402 card_declined | {"title":"Not paid.","type":"about:blank","code":"card_declined","card":["Expired."]} | card_declined - Not paid. ; invalid card Expired.
+400 bad_request application/problem+json | {"title":"No.","documentation_url":"https://a.example"} | invalid - No.
+403 forbidden Application/Problem+JSON;charset=utf-8 | {"type":"urn:no"} |
+422 unprocessable_content | {"title":"Not valid.","status":422,"errors":[{"detail":"Low.","pointer":"#/age"},{"detail":"Odd.","pointer":"/a/0/b~1c"},{"detail":"No.","pointer":"#"}]} | invalid - Not valid. ; invalid age Low. ; invalid a.0.b/c Odd. ; invalid - No.
+400 validation_failed | {"type":"/problems/validation_failed","title":"Validation failed","status":400,"code":"validation_failed","detail":"Look.","instance":"/a","request_id":"r","retryable":false,"errors":[{"code":"validation_failed","message":"Look.","field":null},{"code":"too_small","message":"Low.","field":"a.b"}]} | validation_failed - Look. ; too_small a.b Low.
+400 validation_failed | {"type":"https://a.example/1","title":"Not valid.","status":400,"errors":{"Name":["Missing.","Odd."],"Age":"Low.","":["No."]},"traceId":"00-1"} | invalid - Not valid. ; invalid Name Missing. ; invalid Name Odd. ; invalid Age Low. ; invalid - No.
+400 validation_failed | {"type":"https://a.example/1","title":"Not valid.","invalid-params":[{"name":"age","reason":"Low."}]} | invalid - Not valid. ; invalid age Low.
+400 validation_failed | {"type":"validation_error","errors":[{"code":"required","detail":"Missing.","attr":"a.name"},{"code":"odd","detail":"Odd.","attr":"size"}]} | required a.name Missing. ; odd size Odd.
+404 not_found | {"type":"client_error","errors":[{"code":"not_found","detail":"No.","attr":null}]} | not_found - No.
 `
   .trim()
   .split('\n')
-  .map((line) => {
+  .flatMap((line) => {
     const [head = '', body = '', errors = ''] = line.split(/ \| ?/);
-    const [status = '', code = ''] = head.split(' ');
-    return { status: Number(status), code, body, errors: errors.split(' ; ').filter(Boolean) };
+    const [status = '', code = '', type = 'application/json'] = head.split(' ');
+    const shape = { status: Number(status), code, type, body, errors: errors.split(' ; ').filter(Boolean) };
+    return (['getApiKey', 'deletePaymentMethod'] as const).map((id) => ({ ...shape, id }));
   });
 
 everywhere(
-  says(
-    'an array of `{message, code}`, `{"detail", "code"}`, `{"field": [{"message","code"}]}`, `{"field": ["text"]}`, `non_field_errors`, nested, a bare string, HTML, nothing.',
-  ),
+  `${says('an array of `{message, code}`, `{"detail", "code"}`, `{"field": [{"message","code"}]}`, `{"field": ["text"]}`, `non_field_errors`, nested, RFC 9457 problems, a bare string, HTML, nothing.')} ${says('its 4xx; a machine code of its own (`paid_plan_active`, `2fa_needed`) is `code`, else the name of the status; a 400 that names fields and has no code for the whole is `validation_failed`, each field in `errors`')}`,
   async ({ ask, upstream }) => {
-    for (const { status, code, body, errors } of SHAPES) {
-      upstream.next('deletePaymentMethod', answer(status, body));
-      const got = await ask('deletePaymentMethod');
-      expect(errorsIn(got, status, code)).toEqual(errors);
-      const { detail, retryable } = got.json as Problem;
+    for (const { id, status, code, type, body, errors } of SHAPES) {
+      upstream.next(id, answer(status, body, { 'content-type': type }));
+      const got = await ask(id);
+      expect([body, ...errorsIn(got, status, code)]).toEqual([body, ...errors]);
+      const { detail, retryable, outcome } = got.json as Problem;
       const sentence = errors.map((item) => /^(\S+) - (?!\1$)(.*)/.exec(item)?.[2]).find((text) => text !== undefined);
       if (sentence !== undefined) expect(detail).toBe(sentence);
-      expect([detail === code, retryable]).toEqual([false, false]);
+      expect([detail === code, retryable, outcome]).toEqual([false, false, undefined]);
     }
   },
 );
@@ -105,6 +118,7 @@ describe(says("The upstream's errors come in many shapes and all are read"), () 
 
   test.each([
     ['50 KB of text', { detail: 'x'.repeat(50_000) }],
+    ['50 KB of a name', [{ field: 'x'.repeat(50_000), message: 'No.' }]],
     ['ten thousand errors', Array.from({ length: 10_000 }, () => ({ message: 'x', code: '1' }))],
     ['a hundred thousand objects', deep('{"a":')],
   ])('and %s are a short problem', async (_, body) => {
