@@ -3,7 +3,7 @@ import { type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
 import { isPlainObject, parsedJson } from '../core/json.ts';
 import type { Table } from './table.ts';
 import { retryAfterOf } from './answer-headers.ts';
-import type { RawAnswer } from './transport.ts';
+import { headerOf, type RawAnswer } from './transport.ts';
 
 /** Statuses for which the upstream's own code is ignored: clients rely on ours. */
 const FIXED_NAMES = new Set([401, 429]);
