@@ -188,26 +188,29 @@ test(`${says('two cookies of our name')}: a million blanks are looked at once ea
   }
 });
 
-everywhere(says('with `Authorization` the cookie is ignored'), async (stage, page) => {
-  const [good, token] = [await page.signIn(), stage.me.replace('key', 'other')];
-  for (const cookie of [good, `${NAME}=bad`, `${good}; ${good}`])
-    for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }, { origin: 'null' }]) {
-      const answers = [
-        await page.askBy(cookie, 'getApiKey', { token, headers }),
-        await page.askBy(cookie, 'updateReferralConfig', { token, headers }),
-      ];
-      expect(answers.map((one) => [one.status, cookiesOf(one)])).toEqual([
-        [200, []],
-        [200, []],
-      ]);
-    }
-  expect(stage.upstream.callsTo('getApiKey').map((one) => one.token)).toEqual(Array.from({ length: 9 }, () => token));
-  for (const authorization of ['Token', 'Basic dTpw', 'Token a b', 'x'])
-    expectOver(await page.by(good, SUBSCRIPTION, { headers: { authorization } }));
-  expect((await page.signOut(good, EVERYWHERE)).status).toBe(204); // by whoever has the key: no session of his
-  expect((await page.by(good, SESSION, { ...SIGN_OUT, token })).status).toBe(204);
-  expectOver(await page.look(good));
-});
+everywhere(
+  `${says('with `Authorization` the cookie is ignored')}: ${says('with both, the header.')}`,
+  async (stage, page) => {
+    const [good, token] = [await page.signIn(), stage.me.replace('key', 'other')];
+    for (const cookie of [good, `${NAME}=bad`, `${good}; ${good}`])
+      for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }, { origin: 'null' }]) {
+        const answers = [
+          await page.askBy(cookie, 'getApiKey', { token, headers }),
+          await page.askBy(cookie, 'updateReferralConfig', { token, headers }),
+        ];
+        expect(answers.map((one) => [one.status, cookiesOf(one)])).toEqual([
+          [200, []],
+          [200, []],
+        ]);
+      }
+    expect(stage.upstream.callsTo('getApiKey').map((one) => one.token)).toEqual(Array.from({ length: 9 }, () => token));
+    for (const authorization of ['Token', 'Basic dTpw', 'Token a b', 'x'])
+      expectOver(await page.by(good, SUBSCRIPTION, { headers: { authorization } }));
+    expect((await page.signOut(good, EVERYWHERE)).status).toBe(204); // by whoever has the key: no session of his
+    expect((await page.by(good, SESSION, { ...SIGN_OUT, token })).status).toBe(204);
+    expectOver(await page.look(good));
+  },
+);
 
 test(`${says('To the client: strong `ETag`, `If-None-Match` → 304')}: \`Vary\` names the cookie, which has the same copies`, async () => {
   const token = secret();
