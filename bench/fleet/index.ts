@@ -1,5 +1,4 @@
 import { benchFleetReads } from './reads.ts';
-import { benchDistance } from './distance.ts';
 import { redisBinary } from '../harness/redis.ts';
 import { benchKinds } from './kinds.ts';
 import { benchStoreMemory } from './memory.ts';
@@ -11,7 +10,6 @@ if (redisBinary !== undefined) {
   await benchFleetReads();
   await benchKinds();
   await benchStoreMemory();
-  await benchDistance();
 } else {
   console.log(
     'Neither redis-server nor valkey-server is installed: nothing is measured of a store that instances share.',

@@ -1,6 +1,3 @@
-/** Why the gateway itself turns a request or a call away. */
-export const REFUSALS = ['rate_limit', 'cooldown', 'circuit', 'slots', 'under_way'] as const;
-
 /** One look at a gateway's metrics. */
 export class Metrics {
   readonly #lines: readonly string[];

@@ -9,8 +9,6 @@ export interface Running {
   /** Sends a message and gives back what comes for it, where the process answers messages. One at a time. */
   ask(message: object): Promise<unknown>;
   signal(name: NodeJS.Signals): void;
-  /** Asks it to end, and waits: its status, or null where a signal ended it. */
-  end(): Promise<number | null>;
   stop(): Promise<void>;
 }
 
@@ -54,8 +52,7 @@ export async function start({ script, args = [], env = {}, node = [], core, desc
     pid: child.pid ?? Number.NaN,
     ask: (message) => ask(child, message),
     signal: (name) => void child.kill(name),
-    end: () => end(child, 'SIGTERM'),
-    stop: async () => void (await end(child, 'SIGKILL')),
+    stop: () => kill(child),
   };
 }
 
@@ -89,12 +86,11 @@ async function firstUrl(child: ChildProcess): Promise<string> {
   throw new Error('the process ended before it printed its URL');
 }
 
-async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
-  child.kill(signal);
+  child.kill('SIGKILL');
   await ended;
-  return child.exitCode;
 }
 
 export function median(values: readonly number[]): number {

@@ -25,7 +25,6 @@ export interface Counted {
 
 export interface RedisServer {
   readonly url: string;
-  readonly port: number;
   readonly client: Redis;
   counted(): Promise<Counted>;
   /** Forgets all. Then it is like one that has been there for long: nothing is refused because it is new. */
@@ -40,11 +39,11 @@ redis.call('HSET', 'p3:id', 'run', run, 'token', 'bench', 'since', 0, 'past', ''
 redis.call('SET', 'p3:token', 'bench')
 redis.call('HSET', 'portico:{0}:id', 'v', 3)`;
 
-/** A real redis-server on a free port and a core of its own, which keeps nothing on disk unless told to. */
-export async function startRedis(core: number, { appendonly = 'no' } = {}): Promise<RedisServer> {
+/** A real redis-server on a free port and a core of its own, which keeps nothing on disk. */
+export async function startRedis(core: number): Promise<RedisServer> {
   const port = await freePort();
   const dir = mkdtempSync(join(tmpdir(), 'portico-bench-'));
-  const settings = { port: String(port), bind: '127.0.0.1', save: '', appendonly, dir };
+  const settings = { port: String(port), bind: '127.0.0.1', save: '', appendonly: 'no', dir };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn('taskset', ['-c', String(core), redisBinary ?? '', ...args], { stdio: 'ignore' });
   atExit(() => {
@@ -61,7 +60,6 @@ export async function startRedis(core: number, { appendonly = 'no' } = {}): Prom
   await empty();
   return {
     url,
-    port,
     client,
     counted: async () => countedIn(await client.info('all')),
     empty,

@@ -1,22 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
-import {
-  type ClientOptions,
-  createClient,
-  keepCopies,
-  type Portico,
-  PorticoProblem,
-  streamOverview,
-} from '../../client/src/index.ts';
+import { expect, onTestFinished, test } from 'vitest';
+import { type ClientOptions, createClient, keepCopies, streamOverview } from '../../client/src/index.ts';
 import { routes } from '../../client/src/routes.ts';
 import { allOperations, type OperationId } from '../support/account-api.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import { openGateway } from '../support/gateway.ts';
 import { secret } from '../support/secrets.ts';
-import { answer, reset } from '../support/upstream.ts';
-import { callTo, gistThrown, PLAN, problemOf, thrownBy } from './helpers.ts';
+import { answer } from '../support/upstream.ts';
+import { callTo, thrownBy } from './helpers.ts';
 
 // The client, of the gateway itself: both in this process.
 
@@ -108,84 +101,21 @@ test('after an answer with the changed sections only, the next one is whole', as
   expect(await names()).toEqual(all);
 });
 
-/** Again for as long as the first is under way, as a user would who presses the button again. */
-async function persist(portico: Portico): Promise<unknown> {
-  for (;;) {
-    try {
-      return await portico.purchasePlan(PLAN);
-    } catch (error) {
-      if (!(error instanceof PorticoProblem && error.code === 'idempotency_in_progress')) throw error;
-    }
-  }
-}
-
-describe('charged once', () => {
-  test('a double click is one charge, and both get its answer', async () => {
-    const { token, portico } = open();
-    const both = [portico.purchasePlan(PLAN), portico.purchasePlan(PLAN)];
-    expect(await Promise.all(both)).toMatchObject([{ x_version: 2 }, { x_version: 2 }]);
-    expect(upstream.callsOf(token)).toHaveLength(1);
-  });
-
-  test('a purchase that its caller aborts and asks for again is charged once, and its answer is replayed', async () => {
-    const { token, portico } = open();
-    const held = upstream.hold('purchasePlan');
-    const controller = new AbortController();
-    const thrown = thrownBy(portico.purchasePlan(PLAN, { signal: controller.signal }));
-    await held.call;
-    controller.abort('left');
-    expect(await thrown).toBe('left');
-    expect(await gistThrown(portico.purchasePlan(PLAN))).toBe('idempotency_in_progress 409');
-    held.release();
-    expect(await persist(portico)).toMatchObject({ x_version: 2 });
-    expect(upstream.callsOf(token)).toHaveLength(1);
-    expect(await portico.purchasePlan(PLAN)).toMatchObject({ x_version: 3 }); // a new one
-  });
-
-  test('a purchase whose outcome nobody knows is not sent again within the minute, however often it is asked for', async () => {
-    const { token, portico } = open();
-    upstream.next('purchasePlan', reset());
-    expect(await gistThrown(portico.purchasePlan(PLAN))).toMatch(/ unknown$/);
-    for (let asked = 0; asked < 2; asked += 1)
-      expect(await gistThrown(portico.purchasePlan(PLAN))).toBe('outcome_unknown 409 unknown');
-    expect(upstream.callsOf(token)).toHaveLength(1);
-  });
-
-  test('a purchase that the upstream refuses is sent when it is asked for again', async () => {
-    const { token, portico } = open();
-    upstream.next('purchasePlan', answer(402, {}));
-    expect((await problemOf(portico.purchasePlan(PLAN))).status).toBe(402);
-    expect(await portico.purchasePlan(PLAN)).toMatchObject({ x_version: 2 });
-    expect(upstream.callsOf(token)).toHaveLength(2);
-  });
-});
-
 /** What only Node's own fetch and its sockets show. */
 async function serve(listener: RequestListener) {
   const server = createServer(listener);
-  let connections = 0;
-  server.on('connection', () => (connections += 1));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, connections: () => connections, portico: createClient({ url, token: 'a', retries: 0 }) };
+  return createClient({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: 'a', retries: 0 });
 }
-
-test('redirects are not followed: what is sent goes nowhere else', async () => {
-  const other = await serve((_, response) => void response.end('{}'));
-  const location = `${other.url}/bff/v1/session`;
-  const { portico, connections } = await serve((_, response) => void response.writeHead(307, { location }).end());
-  expect(await gistThrown(portico.createSession({ token: 'secret' }))).toBe('unexpected_answer 307 unknown');
-  expect([connections(), other.connections()]).toEqual([1, 0]);
-});
 
 test('an abort hangs up, under way and in the middle of the body', async () => {
   for (const begin of ['', '{"id":10']) {
     const [arrived, gone] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const { portico } = await serve((_, response) => {
+    const portico = await serve((_, response) => {
       response.on('close', gone.resolve);
       if (begin) response.writeHead(200, { 'content-length': 100 }).write(begin);
       arrived.resolve();

@@ -4,11 +4,10 @@ import {
   createClient,
   type OperationId,
   type OverviewId,
-  type Portico,
   type Routes,
   streamOverview,
 } from '../../client/src/index.ts';
-import { callTo, gistThrown, json, LIST, openStandIn, PLAN, streamed, SUBSCRIPTION, thrownBy } from './helpers.ts';
+import { callTo, gistThrown, json, LIST, openStandIn, streamed, SUBSCRIPTION, thrownBy } from './helpers.ts';
 
 /** What the gateway gets of a call. */
 async function sent(id: OperationId, input?: object, options?: CallOptions) {
@@ -117,18 +116,11 @@ test('`parse` reads answers and the lines of streams, so that big ids stay what 
     expect(line).toMatchObject({ data: KEPT });
 });
 
-const NOTHING: readonly (readonly [string, number, (portico: Portico) => Promise<unknown>])[] = [
-  ['a DELETE with 204', 204, (portico) => portico.deletePaymentMethod()],
-  ['a write that sends something with 204', 204, (portico) => portico.updateReferralConfig({ mode: 'credits' })],
-  ['a purchase with 204', 204, (portico) => portico.purchasePlan(PLAN)],
-  ['a read with 204', 204, (portico) => portico.getSubscription()],
-];
-
-test.for(NOTHING)('an answer without a body to %s is undefined, and no problem', async ([, status, act]) => {
+test('an answer without a body is undefined, and no problem', async () => {
   const { gateway, portico } = openStandIn();
-  gateway.on('*', json(status));
-  expect(await act(portico)).toBeUndefined();
-  expect(gateway.calls).toHaveLength(1);
+  gateway.on('*', json(204));
+  for (const act of [portico.getSubscription, portico.updateReferralConfig]) expect(await act({})).toBeUndefined();
+  expect(gateway.calls).toHaveLength(2);
 });
 
 test('`response` gives the answer itself, and throws its problem all the same', async () => {

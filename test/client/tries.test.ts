@@ -4,10 +4,8 @@ import { createClient, type Portico, type Problem, type Retry } from '../../clie
 import { createClock, FIRST_PAUSE, SECOND_PAUSE } from '../support/client-clock.ts';
 import {
   type Answer,
-  cut,
   gistThrown,
   hold,
-  html,
   json,
   KINDS,
   lost,
@@ -39,8 +37,6 @@ const TRIES: readonly (readonly [string, Answer, reads: number, writes: number])
   ['an unknown outcome', problem(504, 'a_code', { outcome: 'unknown' }), 1, 1],
   ['an unknown outcome, whatever else is said', retryable(503, { outcome: 'unknown' }), 3, 1],
   ['409, whatever is said', retryable(409), 3, 1],
-  ['an answer that breaks off in its body', cut(200), 3, 1],
-  ['a page of something in between', html(502), 3, 1],
   ['a connection that is cut', lost, 3, 1],
 ];
 

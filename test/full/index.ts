@@ -50,7 +50,6 @@ const STEPS: Readonly<Record<string, readonly string[]>> = {
   'outage: an upstream that is out costs nobody more than it must': load('outage', '7'),
   'flaky: an upstream that errs now and then is asked again': load('flaky', '10'),
   'chaos: nobody reads what is old, or pays twice, while everything breaks': load('chaos', '--minutes', '1'),
-  'rolling: restarts lose no request': load('rolling', '--restarts', '3'),
   'soak: memory stands still under everything': load('soak', '--minutes', '1', '--keys', '40000'),
 };
 

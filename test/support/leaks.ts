@@ -53,7 +53,7 @@ const secretsIn = (text: string) => ({
 const named = (faults: Readonly<Record<string, boolean>>) => Object.keys(faults).filter((what) => faults[what]);
 
 /** What is wrong with a line that was logged; nothing with a good one. */
-export function faultsOfLine(text: string): readonly string[] {
+function faultsOfLine(text: string): readonly string[] {
   const line = JSON.parse(text) as Readonly<Record<string, unknown>> & { route?: string; request_id?: string };
   const { route = '(none)', request_id: requestId = '-' } = line;
   return named({
@@ -65,7 +65,7 @@ export function faultsOfLine(text: string): readonly string[] {
 }
 
 /** What is wrong with what a console shows. */
-export const faultsOfShown = (text: string): readonly string[] =>
+const faultsOfShown = (text: string): readonly string[] =>
   named({
     ...secretsIn(text),
     'an address': text.includes('127.0.0.1'),

@@ -91,28 +91,18 @@ test('a card that is refused by its id fails the whole and abandons the others',
   slow.release();
 });
 
-test.each([
-  '"abc"',
-  '"../8"',
-  '""',
-  '-1',
-  '-0',
-  '7.0',
-  '7.5',
-  '7e0',
-  'true',
-  '{"id":7}',
-  '[7]',
-  '12345678901234567890',
-])('an id that is %s is a bad answer, nothing is asked for by it, and it does not last', async (id) => {
-  const token = secret();
-  upstream.next('getSubscription', withCard(id));
-  const { status, json } = await read(token);
-  expect([status, json.data.payment_method, asked().length]).toEqual([200, null, 4]);
-  expect(json.errors).toMatchObject([{ section: 'payment_method', code: 'upstream_bad_response', status: 502 }]);
-  const again = await call(ACCOUNT, { token, headers: { 'Cache-Control': 'no-cache' } });
-  expect(again.json).toMatchObject({ data: { payment_method: { id: 1071 } }, errors: [] });
-});
+test.each(['"../8"', '-1', '7.0', '7e0', '{"id":7}', '12345678901234567890'])(
+  'an id that is %s is a bad answer, nothing is asked for by it, and it does not last',
+  async (id) => {
+    const token = secret();
+    upstream.next('getSubscription', withCard(id));
+    const { status, json } = await read(token);
+    expect([status, json.data.payment_method, asked().length]).toEqual([200, null, 4]);
+    expect(json.errors).toMatchObject([{ section: 'payment_method', code: 'upstream_bad_response', status: 502 }]);
+    const again = await call(ACCOUNT, { token, headers: { 'Cache-Control': 'no-cache' } });
+    expect(again.json).toMatchObject({ data: { payment_method: { id: 1071 } }, errors: [] });
+  },
+);
 
 test('a card of an old list is as old as that; where neither list nor card comes, an old copy of either is given', async () => {
   const [token, other] = [secret(), secret()];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { says } from '../../support/contract.ts';
 import { exampleBody, exampleRequest } from '../../support/examples.ts';
-import { type Asked, type Asking, openGateway } from '../../support/gateway.ts';
+import { type Asked, openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer } from '../../support/upstream.ts';
@@ -59,70 +59,6 @@ everywhere(says('Each section asked for is in `data`, value for value.'), async 
   const text = '{"id":5,"n":25.0,"s":"0.20","big":9007199254740993123,"x":{"y":[1e2, 2.50]},"payment_method":null}';
   upstream.next('getSubscription', answer(200, text));
   expect((await call(`${ACCOUNT}?sections=subscription`)).text).toContain(`{"data":{"subscription":${text}},"errors":`);
-});
-
-/** A client that asks, and can leave. */
-function client({ call }: Asked, path: string, asking: Asking = {}) {
-  const leaving = new AbortController();
-  const over = call(path, { ...asking, signal: leaving.signal }).catch(() => undefined);
-  return { over, leave: () => leaving.abort() };
-}
-
-/** Resolves when the gateway has heard of those who left before: it has of one who left after them. */
-async function heard(stage: Asked) {
-  const held = stage.upstream.hold('getApiKey');
-  const { leave, over } = client(stage, '/api/v2/apikey/1/', { token: secret() });
-  const { left } = await held.call;
-  leave();
-  await left;
-  await over;
-  held.release();
-}
-
-everywhere(says('A client that leaves cancels what only it waited for'), async (stage) => {
-  const held = Object.values(SECTIONS[ACCOUNT]!).map((id) => stage.upstream.hold(id));
-  const { leave, over } = client(stage, ACCOUNT);
-  const calls = await Promise.all(held.map((one) => one.call));
-  leave();
-  await Promise.all(calls.map(({ left }) => left));
-  await over;
-  for (const { release } of held) release();
-  expect(await stage.call(ACCOUNT)).toMatchObject({ status: 200, cache: 'portico; fwd=miss' });
-});
-
-everywhere(
-  says('Who leaves does not end it for the others'),
-  async (stage) => {
-    const { upstream, call } = stage;
-    const held = upstream.hold('getSubscription');
-    const first = client(stage, '/api/v2/subscription/');
-    await held.call;
-    const other = call(ACCOUNT);
-    await upstream.arrived('getReferralConfig'); // by now it waits for the subscription as well
-    first.leave();
-    await heard(stage);
-    held.release();
-    expect((await other).json.meta.complete).toBe(true);
-    expect(upstream.callsTo('getSubscription')).toHaveLength(1);
-  },
-  { not: ['fleet'] }, // each instance has a call of its own
-);
-
-everywhere(says('but not a write that was sent.'), async (stage) => {
-  const held = stage.upstream.hold('updateReferralConfig');
-  const before = await stage.ask('getReferralConfig');
-  const body = { mode: 'credits' };
-  const writer = client(stage, '/api/v2/referral/config/', { method: 'PATCH', body });
-  const { left } = await held.call;
-  let isLeft = false;
-  void left.then(() => (isLeft = true));
-  writer.leave();
-  await heard(stage);
-  expect(isLeft).toBe(false);
-  held.release();
-  await writer.over;
-  expect([before.version, stage.upstream.versionOf(stage.me)]).toEqual([1, 2]);
-  expect(stage.upstream.callsTo('updateReferralConfig')).toHaveLength(1);
 });
 
 const { ask, call, upstream } = openGateway();

@@ -93,7 +93,7 @@ const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
 
 /** What came of it; and where a promise was broken, all that happened. Comes out with whether none was. */
 function report({ kind, beganAt, load, faults, doubles }: Ran): boolean {
-  const { orders, oldReads, purchaseGap, readGap } = load;
+  const { orders, oldReads } = load;
   const at = (instant: number) => seconds(instant - beganAt);
   const ended = (outcome: Order['outcome']) => orders.filter((order) => order.outcome === outcome).length;
   const twice = doubles.filter(({ lostBy }) => lostBy === undefined);
@@ -110,7 +110,6 @@ function report({ kind, beganAt, load, faults, doubles }: Ran): boolean {
     `${orders.length} purchases (${ended('good')} good, ${ended('unknown')} unknown, ${ended('open')} open)`,
     `charged twice ${twice.length}, and of those that the store lost ${doubles.length - twice.length}`,
     `${load.pairs} pairs, ${load.reads} reads: old ${oldReads.length}`,
-    `longest without a good purchase ${seconds(purchaseGap.longestMs)}, read ${seconds(readGap.longestMs)}`,
     `not good: ${Array.from(load.failed, ([what, many]) => `${many} × ${what}`).join(', ')}`,
   ];
   console.log(lines.join('; '));

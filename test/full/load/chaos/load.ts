@@ -35,18 +35,6 @@ const AGAIN_MS = 12_000;
 /** How many are sent through two instances at once. */
 const RACES = 0.3;
 
-/** The longest time between two things that were good. */
-class Gap {
-  longestMs = 0;
-  #lastAt = performance.now();
-
-  note(): void {
-    const now = performance.now();
-    this.longestMs = Math.max(this.longestMs, now - this.#lastAt);
-    this.#lastAt = now;
-  }
-}
-
 const pick = <T>(all: readonly T[]): T => {
   const one = all[Math.floor(Math.random() * all.length)];
   if (one === undefined) throw new Error('there is nothing to choose from');
@@ -67,8 +55,6 @@ export class ChaosLoad {
   readonly orders: Order[] = [];
   readonly oldReads: OldRead[] = [];
   readonly odd: string[] = [];
-  readonly purchaseGap = new Gap();
-  readonly readGap = new Gap();
   pairs = 0;
   reads = 0;
   /** By what was asked and answered. */
@@ -92,8 +78,6 @@ export class ChaosLoad {
       ...Array.from({ length: READERS }, (_, i) => this.#loop(() => this.#reader(`reader-${i}`))),
     ];
     await Promise.all(loops);
-    this.purchaseGap.note();
-    this.readGap.note();
     await Promise.all(this.#later);
   }
 
@@ -124,7 +108,6 @@ export class ChaosLoad {
       const verdict = verdictOf(outcome);
       if (verdict === 'odd') this.odd.push(`purchase: ${outcome.status} ${outcome.text.slice(0, 300)}`);
       if (verdict !== 'good') this.#failed('purchase', outcome);
-      if (verdict === 'good' && order.outcome === 'open') this.purchaseGap.note();
       if (verdict === 'good' || verdict === 'unknown') {
         order.endedAt = Math.min(order.endedAt, performance.now());
         if (order.outcome !== 'good') order.outcome = verdict;
@@ -178,7 +161,6 @@ export class ChaosLoad {
       this.#failed('read', outcome);
       return false;
     }
-    this.readGap.note();
     const version = Number(markOf(text));
     if (version < least) this.oldReads.push({ at, account, version, least, cacheStatus });
     return true;
