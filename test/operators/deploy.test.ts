@@ -337,22 +337,13 @@ const slugger = new GithubSlugger();
 const headings = fromMarkdown(textOf(PAGE)).children.filter((node) => node.type === 'heading' && node.depth === 2);
 const sections = new Map(headings.map((heading) => [`${PAGE}#${slugger.slug(toString(heading))}`, toString(heading)]));
 
-/** What there is only where instances share a store. */
-async function ofStore(): Promise<string> {
-  const { instruments } = sharedStoreMetrics(
-    () => true,
-    () => 0,
-  );
-  const registry = new Registry();
-  for (const one of instruments) registry.registerMetric(one);
-  return registry.metrics();
-}
-
 /** What a gateway with a shared store tells after an answer of the upstream's: all else is there from the start. */
 async function scrapeEverything() {
   const { ask, scrape } = openGateway();
   await ask('getSubscription');
-  return exposition(`${await scrape()}${await ofStore()}`);
+  const ofStore = new Registry();
+  for (const one of sharedStoreMetrics(Boolean, Number).instruments) ofStore.registerMetric(one);
+  return exposition(`${await scrape()}${await ofStore.metrics()}`);
 }
 
 const { families, samples, familyOf } = await scrapeEverything();
