@@ -108,11 +108,12 @@ export type Fault =
 export const REASONS = [
   /** The upstream's name has no address. */
   'dns',
+  /** Nobody listens there, there is no route to it, or a proxy does not let the call through. */
   'refused',
   /** The upstream's certificate is not trusted, or the upstream does not speak TLS. */
   'tls',
   'reset',
-  /** There is no route to the upstream; on Workers every failure to connect. */
+  /** On Workers only: any failure to connect. */
   'unreachable',
   'timeout',
   /** The upstream answered with 5xx, or with a status that is no answer to a call. */

@@ -9,10 +9,13 @@ export const EXPOSED =
   'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, ' +
   'Idempotency-Replayed, Preference-Applied';
 
-/** The answer to a preflight: all that the gateway takes, whatever the browser asked for. */
+/**
+ * The answer to a preflight: all that the gateway and handlers of a host take, whatever the browser asked for. The methods
+ * are `KNOWN_METHODS` without OPTIONS; the headers are those that something here reads and a script may set.
+ */
 const PREFLIGHT = {
   'Access-Control-Max-Age': '7200',
-  'Access-Control-Allow-Methods': 'GET, HEAD, POST, PATCH, DELETE',
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST, PATCH, DELETE, PUT',
   'Access-Control-Allow-Headers':
     'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, traceparent, tracestate',
 } as const;

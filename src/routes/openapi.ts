@@ -184,10 +184,15 @@ const shared = (name: keyof ReturnType<typeof answersOf>) => ({ $ref: `#/compone
 const LIMITED = { 429: shared('RateLimited') };
 const REFUSED = { 401: shared('Unauthenticated'), ...LIMITED };
 
-/** Headers of an answer that nobody may keep, and of one that the gateway may hold. */
+/** Headers of an answer that nobody may keep, of such an answer of the upstream's, and of one that the gateway may hold. */
 const UNSTORED = { 'Cache-Control': header('Not to be kept.', 'no-store') };
-const VALIDATED = {
+const SENT_ON = { ...UNSTORED, 'Cache-Status': header('The upstream was asked (RFC 9211).', 'portico; fwd=bypass') };
+const CONDITIONED = {
   ETag: header('For `If-None-Match`, as it is.', '"5f2b8c61d0e94a37"'),
+  'Preference-Applied': header('What `Prefer` asked for and got.', 'wait=30'),
+};
+const VALIDATED = {
+  ...CONDITIONED,
   Age: header('Seconds since the upstream sent it.', 18),
   'Cache-Control': header('Yours to keep, but ask before each use.', 'private, no-cache'),
   'Cache-Status': header('Where the answer came from (RFC 9211).', 'portico; hit; ttl=12'),
@@ -199,10 +204,10 @@ const validated = (description: string, content: Content, headers: Headers = VAL
   304: { description: 'The copy that `If-None-Match` names still holds. No body.', headers },
 });
 
-const CONDITIONAL = {
-  'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'),
+const FRESH = {
   'Cache-Control': told('`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it'),
 };
+const CONDITIONAL = { 'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'), ...FRESH };
 const WAIT = '`wait=30`: the answer comes once it is no 304, or as one after so many seconds (30 at most)';
 
 // Pass-through
@@ -250,11 +255,11 @@ function passthrough(operation: Operation) {
 
 function goodAnswers({ method, answer, cache, polled }: Operation) {
   const replayed = { 'Idempotency-Replayed': header('This is the first answer again.', 'true') };
-  const headers = { ...UNSTORED, ...(method === 'POST' && replayed) };
+  const headers = { ...SENT_ON, ...(method === 'POST' && replayed) };
   if (answer === null) return { 204: { description: 'Done. No body.', headers } };
   const asSent = 'As the upstream sent it.';
   if (cache) return validated(asSent, json(answer));
-  if (polled) return validated(asSent, json(answer), { ETag: VALIDATED.ETag, ...UNSTORED });
+  if (polled) return validated(asSent, json(answer), { ...CONDITIONED, ...SENT_ON });
   // Which 2xx status a write has is the upstream's to say; its documentation does not.
   return { [method === 'GET' ? '200' : '2XX']: answered(asSent, json(answer), headers) };
 }
@@ -414,6 +419,7 @@ function batch({ operations }: Table, requestBody: z.ZodMiniType) {
       '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. A body beyond what all may ' +
       'have together is a problem, `payload_too_large`: ask for it alone. Sent one by one until the upstream has accepted ' +
       'the credential; after a 401 or 403 the others get that problem, unsent.',
+    parameters: parameters('header', FRESH),
     request: { body: { required: true, content: asked } },
     responses: { 200: answered('One answer for each; problems stand as they are.', content, UNSTORED), ...REFUSED },
   };
@@ -459,7 +465,11 @@ function look() {
 }
 
 function end(query: Fields) {
-  const gone = { description: 'Signed out. The cookie is cleared.', headers: SET_COOKIE };
+  const dropped = { 'Clear-Site-Data': header('What the browser drops besides.', '"cache"') };
+  const gone = {
+    description: 'Signed out. The cookie is cleared.',
+    headers: { ...UNSTORED, ...SET_COOKIE, ...dropped },
+  };
   return { parameters: parameters('query', query), responses: { 204: gone, ...REFUSED } };
 }
 

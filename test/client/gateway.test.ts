@@ -2,12 +2,13 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { type ClientOptions, createClient, keepCopies, streamOverview } from '../../client/src/index.ts';
+import { type ClientOptions, createClient, keepCopies, streamOverview, touches } from '../../client/src/index.ts';
 import { routes } from '../../client/src/routes.ts';
-import { allOperations, type OperationId } from '../support/account-api.ts';
+import { allOperations, allOverviews, type OperationId } from '../support/account-api.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import { openGateway } from '../support/gateway.ts';
 import { secret } from '../support/secrets.ts';
+import { invalidatedReads, partedBy, writeIds } from '../support/table.ts';
 import { answer } from '../support/upstream.ts';
 import { callTo, thrownBy } from './helpers.ts';
 
@@ -127,4 +128,13 @@ test('an abort hangs up, under way and in the middle of the body', async () => {
     expect(await thrown).toBe('left');
     await gone.promise;
   }
+});
+
+test.each(writeIds)('`touches` names all that %s invalidates, and the overviews of that', (write) => {
+  const reads: readonly string[] = [...invalidatedReads(write), ...partedBy(write)];
+  const shown = allOverviews.filter(({ sections }) =>
+    Object.values(sections).some(({ read }) => reads.includes(read.id)),
+  );
+  const changed = [...reads, ...shown.map(({ id }) => id)];
+  if (changed.length > 0) expect(touches(write as 'purchasePlan')).toEqual(expect.arrayContaining(changed));
 });

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ERROR_CODES, REASONS } from '../../src/core/errors.ts';
+import { STATUS_CLASSES } from '../../src/core/metrics.ts';
+import { PHASES } from '../../src/core/timeline.ts';
 import { VERSION } from '../../src/core/version.ts';
 import { allOperations, allOverviews } from '../support/account-api.ts';
 import { exampleRequest } from '../support/examples.ts';
@@ -202,6 +204,7 @@ test('operations are those of the tables, and all labels are from fixed sets', a
   for (const request of Object.values(INVENTED)) await request(gateway);
   for (const { id } of allOperations) await gateway.ask(id);
   for (const { path } of allOverviews) await gateway.call(path);
+  await gateway.call(OVERVIEW, { headers: { accept: 'application/x-ndjson' } });
   gateway.upstream.next(READ, answer(500));
   await gateway.ask(READ, { token: secret() });
   const { samples, value } = await gateway.scraped();
@@ -209,11 +212,11 @@ test('operations are those of the tables, and all labels are from fixed sets', a
   const operations = new Set([...ids, 'batch', 'getOutcome', '(none)']);
   const known: Readonly<Record<string, ReadonlySet<string>>> = {
     operation: operations,
-    status: new Set(['2xx', '3xx', '4xx', '5xx']),
-    cache: new Set(['hit', 'stale', 'miss', 'request', 'bypass', 'method', '(none)']),
+    status: new Set(STATUS_CLASSES),
+    cache: new Set(['hit', 'stale', 'miss', 'request', 'bypass', 'method', 'stream', '(none)']),
     reason: new Set(['', ...REASONS]),
     code: new Set([...ERROR_CODES, '(upstream)']),
-    phase: new Set(['own', 'gates', 'slot', 'store', 'joined', 'attempt', 'back-off']),
+    phase: new Set(PHASES),
     version: new Set([VERSION]),
     node: new Set([process.version]),
   };

@@ -1,6 +1,7 @@
 import { EventEmitter, on } from 'node:events';
 import type { Clock } from '../../src/core/runtime.ts';
 import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
+import { COMMANDS } from '../../src/entry/node/metrics/store.ts';
 import { RedisShelf } from '../../src/entry/node/redis/backend.ts';
 import { testClock, type TestClock } from '../support/clock.ts';
 
@@ -35,7 +36,10 @@ export async function openShelf(url: string, { clock = clockOfShelf(), token = '
     address,
     clock,
     windowMs: WINDOW_MS,
-    onCommand: (command) => setImmediate(() => said.emit('said', command)), // when it has learned from the reply
+    onCommand(command) {
+      if (!COMMANDS.includes(command)) throw new Error(`${command} has no metrics`);
+      setImmediate(() => said.emit('said', command)); // when it has learned from the reply
+    },
     onTrouble(reason) {
       troubles.add(reason);
       said.emit('said', reason);

@@ -1,4 +1,6 @@
+import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { KNOWN_METHODS } from '../../../src/app.ts';
 import { says } from '../../support/contract.ts';
 import { type Asked, type Asking, type Env, openGateway } from '../../support/gateway.ts';
 import { expectCommonHeaders } from '../../support/problem.ts';
@@ -144,9 +146,10 @@ const NATIVE = 'capacitor://localhost';
 const OTHER = 'https://other.example';
 const ORIGINS = { ALLOWED_ORIGINS: `${LISTED}, ${NATIVE}` };
 
-const EXPOSED =
-  'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, ' +
-  'Idempotency-Replayed, Preference-Applied';
+const SHOWN = says(
+  '`Timing-Allow-Origin`, and exposed `ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, Idempotency-Replayed, Preference-Applied`.',
+);
+const [, EXPOSED = ''] = /exposed `(.*)`/.exec(SHOWN) ?? [];
 
 type Said = { readonly headers: Headers };
 
@@ -162,11 +165,26 @@ const shownTo = (origin: string) => ({
 
 const PREFLIGHT = {
   'access-control-max-age': '7200',
-  'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE',
+  'access-control-allow-methods': [...KNOWN_METHODS].filter((method) => method !== 'OPTIONS').join(', '),
   'access-control-allow-headers':
     'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, ' +
     'traceparent, tracestate',
 };
+
+/** Headers that browsers and proxies set, that need no permission, or of which nothing but the absence is taken. */
+const NOT_ASKED_FOR =
+  /^(accept|access-control-|cf-|content-encoding|content-length|cookie|host|origin|sec-|transfer-|user-agent|via|x-forwarded)/;
+
+test(`${says('A preflight is 204 before authentication and limits')}: it allows each header that anything reads`, () => {
+  const files = globSync('src/**/*.ts').map((file) => readFileSync(file, 'utf8'));
+  const read = files.flatMap((text) => Array.from(text.matchAll(/\bheader\('([\w-]+)'\)/g), ([, name = '']) => name));
+  const allowed = PREFLIGHT['access-control-allow-headers'].split(', ');
+  expect(new Set(read.filter((name) => !NOT_ASKED_FOR.test(name)))).toEqual(
+    new Set(allowed.map((one) => one.toLowerCase())),
+  );
+  const page = readFileSync('docs/frontends.md', 'utf8');
+  for (const one of [...allowed, ...PREFLIGHT['access-control-allow-methods'].split(', ')]) expect(page).toContain(one);
+});
 
 function expectSaid(got: Said, expected: Readonly<Record<string, string>>): void {
   expect(saidOf(got)).toEqual(expected);
@@ -190,9 +208,7 @@ everywhere(
 );
 
 everywhere(
-  says(
-    '`Timing-Allow-Origin`, and exposed `ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, Idempotency-Replayed, Preference-Applied`.',
-  ),
+  SHOWN,
   async ({ ask }) => {
     const order = { key: 'once', headers: { origin: NATIVE } };
     await ask('purchasePlan', order);

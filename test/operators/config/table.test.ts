@@ -22,9 +22,18 @@ test('there are rows of each variable that Node reads', () => {
   expect([without('good'), without('bad')]).toEqual([[], ['NO_PROXY']]); // which may be any text
 });
 
+const textOf = (file: string) => readFileSync(join(import.meta.dirname, '../../..', file), 'utf8');
+
 test.each(['docs/configuration.md', '.env.example'])('%s has every variable', (file) => {
-  const text = readFileSync(join(import.meta.dirname, '../../..', file), 'utf8');
-  expect(NODE_VARIABLES.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
+  expect(NODE_VARIABLES.filter((name) => !new RegExp(`\\b${name}\\b`).test(textOf(file)))).toEqual([]);
+});
+
+test.each(['docs/configuration.md', 'docs/contract.md'])('%s has the defaults', (file) => {
+  for (const [, names = '', values = ''] of textOf(file).matchAll(/^\| (`(?!SANDBOX_PORT)[A-Z][^|]*) \| (`[^|]*) \|/gm))
+    for (const [at, [name]] of Array.from(names.matchAll(/[A-Z_]+/g)).entries()) {
+      const value = values.split(', ')[at]?.replaceAll('`', '') ?? '';
+      expect([name, outcomeOf({ [name]: value })]).toEqual([name, outcomeOf({})]);
+    }
 });
 
 /** A secret wherever a value may have one. */

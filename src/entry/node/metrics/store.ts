@@ -30,6 +30,9 @@ export const usageMetrics = (usage: () => Usage, droppedLines: () => number): Me
 const PENDING =
   'Ends of writes, refused credentials and ended sessions that the shared store has not acknowledged yet.';
 
+/** What the shared store is asked. */
+export const COMMANDS = ['hello', 'read', 'count', 'swap', 'keep'];
+
 /** Metrics of the shared store. `onCommand` is to be called after each command. */
 export function sharedStoreMetrics(isThere: () => boolean, pending: () => number) {
   const seconds = histogram(
@@ -39,7 +42,8 @@ export function sharedStoreMetrics(isThere: () => boolean, pending: () => number
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 1], // from a local round trip up to what a write waits
   );
   const help = 'Commands to the shared store that were refused, or had no reply.';
-  const failures = counter('portico_store_command_failures_total', help, { command: [] });
+  const failures = counter('portico_store_command_failures_total', help, { command: COMMANDS });
+  for (const command of COMMANDS) seconds.zero({ command });
   return {
     onCommand: (command: string, outcome: 'good' | 'failed', ms: number) =>
       outcome === 'good' ? seconds.observe({ command }, ms / 1000) : failures.inc({ command }),
