@@ -1,5 +1,5 @@
 import { context, createContextKey, ROOT_CONTEXT } from '@opentelemetry/api';
-import { type buildConnector, type Dispatcher, EnvHttpProxyAgent, interceptors, Pool } from 'undici';
+import { type buildConnector, type Dispatcher, interceptors, Pool, ProxyAgent } from 'undici';
 import type { Config } from '../../config.ts';
 import { GatewayError, type Reason } from '../../core/errors.ts';
 import {
@@ -16,10 +16,8 @@ import type { Tls } from './certificates.ts';
 /** How the upstream is reached. */
 export interface Way {
   readonly tls?: Tls;
-  /** The proxy for the upstream's scheme, if there is one. */
+  /** The proxy through which it is reached, if there is one. */
   readonly proxy?: URL | undefined;
-  /** Hosts, each with all below it, that are reached without. */
-  readonly noProxy?: string;
 }
 
 /**
@@ -33,19 +31,18 @@ export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
   const dispatcher = dispatcherTo(origin, config, way);
-  const dispatch = dispatcher.dispatch.bind(dispatcher);
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
     const sent = { origin, method, path: prefix + path, headers, body };
-    context.with(UNSEEN, dispatch, undefined, sent, collector);
+    context.with(UNSEEN, () => dispatcher.dispatch(sent, collector));
     return collector;
   };
   return { transport, close: () => dispatcher.destroy() };
 }
 
 /** Undici's pool, or its agent where there is a proxy. */
-function dispatcherTo(origin: string, config: Config, { tls = {}, proxy, noProxy = '' }: Way): Dispatcher {
+function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way): Dispatcher {
   const { upstreamMaxConnections: connections, upstreamTimeoutMs: timeoutMs } = config;
   const options = {
     connections,
@@ -56,15 +53,12 @@ function dispatcherTo(origin: string, config: Config, { tls = {}, proxy, noProxy
     bodyTimeout: 0,
     connectTimeout: timeoutMs,
   };
-  const secured = tls.secureContext && { connect: { secureContext: tls.secureContext } };
-  if (!proxy) return new Pool(origin, { ...options, ...secured });
-  return new EnvHttpProxyAgent({
+  const secured = tls.secureContext && { secureContext: tls.secureContext };
+  if (!proxy) return new Pool(origin, { ...options, ...(secured && { connect: secured }) });
+  return new ProxyAgent({
     ...options,
-    ...secured,
-    httpProxy: proxy.href,
-    httpsProxy: '', // then it is the other one
-    noProxy,
-    requestTls: { ...secured?.connect, allowH2: false } as buildConnector.BuildOptions,
+    uri: proxy.href,
+    requestTls: { ...secured, allowH2: false } as buildConnector.BuildOptions,
     proxyTls: { ...(tls.trusting && { secureContext: tls.trusting }), allowH2: false } as buildConnector.BuildOptions,
     // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
     clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
