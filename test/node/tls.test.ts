@@ -13,6 +13,7 @@ import { says } from '../support/contract.ts';
 import { exampleBody, exampleRequest } from '../support/examples.ts';
 import { type Env, startGateway } from '../support/gateway.ts';
 import { call, type CallOptions } from '../support/http.ts';
+import { libraryClock } from '../support/library-clock.ts';
 import { folderWith } from '../support/process.ts';
 import { secret } from '../support/secrets.ts';
 import { Upstream } from '../support/upstream.ts';
@@ -141,6 +142,8 @@ async function startProxy(rule: Rule = () => undefined, tls?: TlsOptions) {
   };
   const open = new Set<Socket>();
   const server = tls ? createHttps(tls, pass) : createServer(pass);
+  let connections = 0;
+  server.on(tls ? 'secureConnection' : 'connection', () => connections++);
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     note(request);
     open.add(socket.on('error', () => undefined));
@@ -152,7 +155,8 @@ async function startProxy(rule: Rule = () => undefined, tls?: TlsOptions) {
   });
   const url = `${tls ? 'https' : 'http'}://127.0.0.1:${await listenUntilEnd(server)}`;
   onTestFinished(() => open.forEach((socket) => socket.destroy()));
-  return { url, asked, met: met.promise, targets: () => asked.map(({ target }) => target) };
+  const targets = () => asked.map(({ target }) => target);
+  return { url, asked, met: met.promise, connections: () => connections, targets };
 }
 
 const doing =
@@ -214,6 +218,43 @@ describe(says('`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`'), () => {
       expect([(await ask()).status, proxy.asked]).toEqual([200, []]);
     },
   );
+});
+
+/** Each with how many connections were made on it. */
+const ROUTES = {
+  async straight() {
+    const { url, connections } = await startTlsUpstream();
+    return { ...(await openTo(url, trusting)), connections };
+  },
+  async 'through a tunnel'() {
+    const { url, connections } = await startTlsUpstream();
+    return { ...(await openTo(url, { ...trusting, HTTPS_PROXY: (await startProxy()).url })), connections };
+  },
+  async 'at a proxy'() {
+    const [{ url }, { url: HTTP_PROXY, connections }] = [await plainUpstream(), await startProxy()];
+    return { ...(await openTo(url, { HTTP_PROXY })), connections };
+  },
+};
+
+const READ = exampleRequest('getSubscription');
+
+test.each([
+  [says('a connection to the upstream is used for a minute at most'), [READ], 60_000],
+  [says('a write goes out on one that is new or was used within the last second'), [WRITE, READ], 1000],
+] as const)('%s', async (_, [asked, ...others], mostMs) => {
+  const { suspend } = libraryClock();
+  for (const open of Object.values(ROUTES)) {
+    const { ask, connections } = await open();
+    for (const other of others) expect((await ask(other)).status).toBe(200);
+    const before = connections();
+    const made: number[] = [];
+    for (const ms of [0, mostMs / 2, mostMs / 2, 1]) {
+      suspend(ms);
+      expect((await ask(asked)).status).toBeLessThan(300);
+      made.push(connections() - before);
+    }
+    expect(made).toEqual([1, 1, 1, 2]);
+  }
 });
 
 test('an upstream without TLS is not asked for at a proxy whose certificate names another host', async () => {

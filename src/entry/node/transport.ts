@@ -30,19 +30,27 @@ const UNSEEN = ROOT_CONTEXT.setValue(createContextKey('OpenTelemetry SDK Context
 export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
-  const dispatcher = dispatcherTo(origin, config, way);
+  const [reads, writes] = [dispatcherTo(origin, config, way, READ_MS), dispatcherTo(origin, config, way, WRITE_MS)];
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
     const sent = { origin, method, path: prefix + path, headers, body };
+    const dispatcher = method === 'GET' ? reads : writes;
     context.with(UNSEEN, () => dispatcher.dispatch(sent, collector));
     return collector;
   };
-  return { transport, close: () => dispatcher.destroy() };
+  return { transport, close: () => Promise.all([reads.destroy(), writes.destroy()]) };
 }
 
-/** Undici's pool, or its agent where there is a proxy. */
-function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way): Dispatcher {
+/** How long a connection is used. A busy one would else never end, and the upstream's name would never be looked up again. */
+const READ_MS = 60_000;
+/** A write that meets the end of its connection is of unknown outcome. Servers keep idle connections for two seconds or more. */
+const WRITE_MS = 1000;
+/** How long a connection that is not used is kept at most, unless the upstream says in `Keep-Alive` how long it keeps it. */
+const IDLE_MS = 4000;
+
+/** Undici's pool, or its agent where there is a proxy. `mostMs`: for which a connection is used. */
+function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way, mostMs: number): Dispatcher {
   const { upstreamMaxConnections: connections, upstreamTimeoutMs: timeoutMs } = config;
   const options = {
     connections,
@@ -52,6 +60,10 @@ function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way):
     headersTimeout: 0,
     bodyTimeout: 0,
     connectTimeout: timeoutMs,
+    // By the wall clock, when a connection is to be used: timers stand still while a machine is suspended.
+    clientTtl: mostMs,
+    keepAliveTimeout: Math.min(mostMs, IDLE_MS),
+    keepAliveMaxTimeout: mostMs,
   };
   const secured = tls.secureContext && { secureContext: tls.secureContext };
   if (!proxy) return new Pool(origin, { ...options, ...(secured && { connect: secured }) });
