@@ -1,3 +1,4 @@
+import type { SecureContext } from 'node:tls';
 import { context, createContextKey, ROOT_CONTEXT } from '@opentelemetry/api';
 import { type buildConnector, type Dispatcher, interceptors, Pool, ProxyAgent } from 'undici';
 import type { Config } from '../../config.ts';
@@ -65,13 +66,19 @@ function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way, 
     keepAliveTimeout: Math.min(mostMs, IDLE_MS),
     keepAliveMaxTimeout: mostMs,
   };
-  const secured = tls.secureContext && { secureContext: tls.secureContext };
-  if (!proxy) return new Pool(origin, { ...options, ...(secured && { connect: secured }) });
+  const connect = (secureContext: SecureContext | undefined) =>
+    ({
+      // Node gives up each of several addresses but the last after 250 ms, which a far one takes, or a packet that is lost.
+      autoSelectFamilyAttemptTimeout: Math.ceil(timeoutMs / 4),
+      allowH2: false,
+      ...(secureContext && { secureContext }),
+    }) as buildConnector.BuildOptions;
+  if (!proxy) return new Pool(origin, { ...options, connect: connect(tls.secureContext) });
   return new ProxyAgent({
     ...options,
     uri: proxy.href,
-    requestTls: { ...secured, allowH2: false } as buildConnector.BuildOptions,
-    proxyTls: { ...(tls.trusting && { secureContext: tls.trusting }), allowH2: false } as buildConnector.BuildOptions,
+    requestTls: connect(tls.secureContext),
+    proxyTls: connect(tls.trusting),
     // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
     clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
     factory: (to, own: Pool.Options) => new Pool(to, { ...own, ...options }),
