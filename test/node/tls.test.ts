@@ -220,21 +220,16 @@ describe(says('`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`'), () => {
   );
 });
 
-/** Each with how many connections were made on it. */
-const ROUTES = {
-  async straight() {
-    const { url, connections } = await startTlsUpstream();
-    return { ...(await openTo(url, trusting)), connections };
-  },
-  async 'through a tunnel'() {
-    const { url, connections } = await startTlsUpstream();
-    return { ...(await openTo(url, { ...trusting, HTTPS_PROXY: (await startProxy()).url })), connections };
-  },
-  async 'at a proxy'() {
-    const [{ url }, { url: HTTP_PROXY, connections }] = [await plainUpstream(), await startProxy()];
-    return { ...(await openTo(url, { HTTP_PROXY })), connections };
-  },
-};
+/** Straight, through a tunnel and at a proxy, each with how many connections were made on it. */
+async function openRoutes() {
+  const [one, other, plain] = [await startTlsUpstream(), await startTlsUpstream(), await plainUpstream()];
+  const [tunnel, proxy] = [await startProxy(), await startProxy()];
+  return [
+    { ...(await openTo(one.url, trusting)), connections: one.connections },
+    { ...(await openTo(other.url, { ...trusting, HTTPS_PROXY: tunnel.url })), connections: other.connections },
+    { ...(await openTo(plain.url, { HTTP_PROXY: proxy.url })), connections: proxy.connections },
+  ];
+}
 
 const READ = exampleRequest('getSubscription');
 
@@ -243,8 +238,7 @@ test.each([
   [says('a write goes out on one that is new or was used within the last second'), [WRITE, READ], 1000],
 ] as const)('%s', async (_, [asked, ...others], mostMs) => {
   const { suspend } = libraryClock();
-  for (const open of Object.values(ROUTES)) {
-    const { ask, connections } = await open();
+  for (const { ask, connections } of await openRoutes()) {
     for (const other of others) expect((await ask(other)).status).toBe(200);
     const before = connections();
     const made: number[] = [];
@@ -260,9 +254,9 @@ test.each([
 test('of several addresses one that is far away has a quarter of the time, and not the 250 ms of Node', async () => {
   const connects = vi.spyOn(Socket.prototype, 'connect');
   onTestFinished(() => connects.mockRestore());
-  for (const open of Object.values(ROUTES)) {
+  for (const { ask } of await openRoutes()) {
     connects.mockClear();
-    expect((await (await open()).ask()).status).toBe(200);
+    expect((await ask()).status).toBe(200);
     const options = expect.objectContaining({ autoSelectFamilyAttemptTimeout: 1250 });
     expect(connects.mock.calls.flat(2)).toContainEqual(options);
   }

@@ -80,13 +80,8 @@ const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].map((variable): Rows => {
   };
 });
 
-const UPSTREAMS = [
-  'http://a.example',
-  'https://b.a.example.:8443',
-  'http://10.1.2.3',
-  'https://[fd00::1]',
-  'http://[::ffff:a01:203]:81',
-];
+const UPSTREAMS =
+  'http://a.example https://b.a.example.:8443 http://10.1.2.3 https://[fd00::1] http://[::ffff:a01:203]:81'.split(' ');
 const [NAMES, FOURS, SIX] = [UPSTREAMS.slice(0, 2), [UPSTREAMS[2], UPSTREAMS[4]], [UPSTREAMS[3]]];
 
 /** Which upstreams are reached without their proxy. */
