@@ -5,7 +5,7 @@ import { isPlainObject, parsedJson } from './core/json.ts';
 import { type CachePolicy, MOST_SECONDS, type Operation } from './upstream/operation.ts';
 import type { Table } from './upstream/table.ts';
 
-export const plainText = z.string('a text, not a list, null or a binding of another kind');
+const plainText = z.string('a text, not a list, null or a binding of another kind');
 
 /** Says what was expected in the place of a text, or of a part of it. */
 type Refuse = (expected: string) => undefined;
@@ -107,10 +107,11 @@ export function expectedSecret(secret: string, isInProduction: boolean): string 
   return secret.length < LEAST_LENGTH ? A_SECRET : undefined;
 }
 
-const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
+/** An IP address or a CIDR. */
+export const addresses = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
 
 const addressList = listOf((entry) =>
-  address.safeParse(entry).success ? undefined : 'an IP address or a CIDR such as 10.0.0.0/8',
+  addresses.safeParse(entry).success ? undefined : 'an IP address or a CIDR such as 10.0.0.0/8',
 );
 
 const ANY_ORIGIN =

@@ -8,6 +8,7 @@ import { says } from '../support/contract.ts';
 import { exampleBody } from '../support/examples.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call, type TextAnswer } from '../support/http.ts';
+import { libraryClock } from '../support/library-clock.ts';
 import { bodyOf, callOf, markOf } from '../support/marked.ts';
 import { expectProblem } from '../support/problem.ts';
 import {
@@ -109,6 +110,33 @@ test('a connection is given up where what is packed ends and the answer does not
   world.upstream.on(READ, reply(bytes(Buffer.concat([head, body])), hang()));
   expect(await ask(world)).toMatchObject({ status: 200, text: GOOD });
   await world.upstream.disconnected(world.upstream.calls[0]!);
+});
+
+test.each([
+  [READ, ask, 60],
+  [WRITE, write, 1],
+])('after %s a connection ends once nobody may use it, whatever the upstream says', async (match, asked, seconds) => {
+  const { pass } = libraryClock();
+  const world = await openWorld();
+  world.upstream.on(match, json(200, GOOD, { 'keep-alive': 'timeout=600' }));
+  expect((await asked(world)).status).toBe(200);
+  pass(seconds * 1000);
+  await world.upstream.disconnected(world.upstream.calls[0]!);
+});
+
+test('a call under way is not cut when its connection has been used for a minute, and others ask on a new one', async () => {
+  const { suspend } = libraryClock();
+  const gate = barrier();
+  const world = await openWorld();
+  world.upstream.on(READ, json(200, GOOD), reply(hold(gate), json(200, GOOD)), json(200, GOOD));
+  await ask(world);
+  const slow = ask(world);
+  await gate.reached;
+  suspend(60_001);
+  for (let n = 0; n < 2; n++) expect((await ask(world)).status).toBe(200);
+  gate.release();
+  expect(await slow).toMatchObject({ status: 200, text: GOOD });
+  expect(world.upstream.calls.map(({ socket }) => socket)).toEqual([1, 1, 2, 2]);
 });
 
 test('what arrives byte by byte, interim answers too, is read as what comes at once, on one connection', async () => {

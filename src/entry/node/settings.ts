@@ -4,13 +4,13 @@ import {
   A_SECRET,
   integerVariable,
   namesIn,
-  plainText,
   problemIf,
   readAs,
   readVariables,
   textsIn,
   type Variables,
 } from '../../config.ts';
+import { noProxy } from './no-proxy.ts';
 import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
 import { type Read, readTls, type Tls } from './certificates.ts';
 
@@ -62,7 +62,7 @@ const variables = z.object({
   storeKeyFile: file,
   httpsProxy: proxy,
   httpProxy: proxy,
-  noProxy: z._default(plainText, ''),
+  noProxy,
 });
 
 export interface Settings extends z.output<typeof variables> {
@@ -89,10 +89,10 @@ export function settingsIn(record: Variables): Read<Settings> {
   return { problems };
 }
 
-/** The proxy of an upstream. That of the other scheme is not its own. */
-export const proxyTo = ({ protocol }: URL, { httpsProxy, httpProxy, noProxy }: Settings) => ({
-  proxy: protocol === 'https:' ? httpsProxy : httpProxy,
-  noProxy,
-});
+/** The proxy of an upstream, if there is one. That of the other scheme is not its own. */
+export function proxyTo(upstream: URL, settings: Settings): { readonly proxy: URL | undefined } {
+  const proxyOf = upstream.protocol === 'https:' ? settings.httpsProxy : settings.httpProxy;
+  return { proxy: settings.noProxy(upstream) ? undefined : proxyOf };
+}
 
 const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];

@@ -1,5 +1,6 @@
+import type { SecureContext } from 'node:tls';
 import { context, createContextKey, ROOT_CONTEXT } from '@opentelemetry/api';
-import { type buildConnector, type Dispatcher, EnvHttpProxyAgent, interceptors, Pool } from 'undici';
+import { type buildConnector, type Dispatcher, interceptors, Pool, ProxyAgent } from 'undici';
 import type { Config } from '../../config.ts';
 import { GatewayError, type Reason } from '../../core/errors.ts';
 import {
@@ -16,10 +17,8 @@ import type { Tls } from './certificates.ts';
 /** How the upstream is reached. */
 export interface Way {
   readonly tls?: Tls;
-  /** The proxy for the upstream's scheme, if there is one. */
+  /** The proxy through which it is reached, if there is one. */
   readonly proxy?: URL | undefined;
-  /** Hosts, each with all below it, that are reached without. */
-  readonly noProxy?: string;
 }
 
 /**
@@ -32,20 +31,27 @@ const UNSEEN = ROOT_CONTEXT.setValue(createContextKey('OpenTelemetry SDK Context
 export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
-  const dispatcher = dispatcherTo(origin, config, way);
-  const dispatch = dispatcher.dispatch.bind(dispatcher);
+  const [reads, writes] = [dispatcherTo(origin, config, way, READ_MS), dispatcherTo(origin, config, way, WRITE_MS)];
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
     const sent = { origin, method, path: prefix + path, headers, body };
-    context.with(UNSEEN, dispatch, undefined, sent, collector);
+    const dispatcher = method === 'GET' ? reads : writes;
+    context.with(UNSEEN, () => dispatcher.dispatch(sent, collector));
     return collector;
   };
-  return { transport, close: () => dispatcher.destroy() };
+  return { transport, close: () => Promise.all([reads.destroy(), writes.destroy()]) };
 }
 
-/** Undici's pool, or its agent where there is a proxy. */
-function dispatcherTo(origin: string, config: Config, { tls = {}, proxy, noProxy = '' }: Way): Dispatcher {
+/** How long a connection is used. A busy one would else never end, and the upstream's name would never be looked up again. */
+const READ_MS = 60_000;
+/** A write that meets the end of its connection is of unknown outcome. Servers keep idle connections for two seconds or more. */
+const WRITE_MS = 1000;
+/** How long a connection that is not used is kept at most, unless the upstream says in `Keep-Alive` how long it keeps it. */
+const IDLE_MS = 4000;
+
+/** Undici's pool, or its agent where there is a proxy. `mostMs`: for which a connection is used. */
+function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way, mostMs: number): Dispatcher {
   const { upstreamMaxConnections: connections, upstreamTimeoutMs: timeoutMs } = config;
   const options = {
     connections,
@@ -55,17 +61,24 @@ function dispatcherTo(origin: string, config: Config, { tls = {}, proxy, noProxy
     headersTimeout: 0,
     bodyTimeout: 0,
     connectTimeout: timeoutMs,
+    // By the wall clock, when a connection is to be used: timers stand still while a machine is suspended.
+    clientTtl: mostMs,
+    keepAliveTimeout: Math.min(mostMs, IDLE_MS),
+    keepAliveMaxTimeout: mostMs,
   };
-  const secured = tls.secureContext && { connect: { secureContext: tls.secureContext } };
-  if (!proxy) return new Pool(origin, { ...options, ...secured });
-  return new EnvHttpProxyAgent({
+  const connect = (secureContext: SecureContext | undefined) =>
+    ({
+      // Node gives up each of several addresses but the last after 250 ms, which a far one takes, or a packet that is lost.
+      autoSelectFamilyAttemptTimeout: Math.ceil(timeoutMs / 4),
+      allowH2: false,
+      ...(secureContext && { secureContext }),
+    }) as buildConnector.BuildOptions;
+  if (!proxy) return new Pool(origin, { ...options, connect: connect(tls.secureContext) });
+  return new ProxyAgent({
     ...options,
-    ...secured,
-    httpProxy: proxy.href,
-    httpsProxy: '', // then it is the other one
-    noProxy,
-    requestTls: { ...secured?.connect, allowH2: false } as buildConnector.BuildOptions,
-    proxyTls: { ...(tls.trusting && { secureContext: tls.trusting }), allowH2: false } as buildConnector.BuildOptions,
+    uri: proxy.href,
+    requestTls: connect(tls.secureContext),
+    proxyTls: connect(tls.trusting),
     // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
     clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
     factory: (to, own: Pool.Options) => new Pool(to, { ...own, ...options }),

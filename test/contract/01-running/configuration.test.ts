@@ -34,10 +34,7 @@ const DEFAULTS = [
     says('`UPSTREAM_CA_FILE`, `UPSTREAM_CERT_FILE`, `UPSTREAM_KEY_FILE` | unset'),
     { upstreamCaFile: undefined, upstreamCertFile: undefined, upstreamKeyFile: undefined, storeCaFile: undefined },
   ],
-  [
-    says('`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY` | unset'),
-    { httpsProxy: undefined, httpProxy: undefined, noProxy: '' },
-  ],
+  [says('`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY` | unset'), { httpsProxy: undefined, httpProxy: undefined }],
   [says('`PUBLIC_URL` | unset'), { publicUrl: undefined }],
   [says('`CACHE_MAX_BYTES` | `134217728`'), { cacheMaxBytes: 134_217_728 }],
   [says('`WORKERS` | `1`'), { workers: 1 }],

@@ -27,8 +27,8 @@ export interface Rows {
   readonly meaning?: (read: Config & Settings) => unknown;
 }
 
-/** The same trouble with each of them. */
-export const each = (values: readonly string[], expected: string) => values.map((value) => [value, expected] as const);
+/** The same meaning of each of them, or the same trouble with it. */
+export const each = <T>(values: readonly string[], expected: T) => values.map((value) => [value, expected] as const);
 
 const NO_INTEGERS = ['x', '1.5', '1,000', '-1', '+1', '1e3', '0x10', ' 1', '1 ', '1s', '١', '99999999999999999999'];
 

@@ -13,16 +13,10 @@ type Header = (name: string) => string | undefined;
 
 /** Proxies whose word counts: their CIDRs and addresses. */
 export class Proxies {
-  readonly #trusted = new BlockList();
-  readonly #areThere: boolean;
+  readonly #trust: (address: string) => boolean;
 
   constructor(ranges: readonly string[]) {
-    this.#areThere = ranges.length > 0;
-    for (const range of ranges) {
-      const [address = '', bits] = range.split('/');
-      if (bits === undefined) this.#trusted.addAddress(address, familyOf(address));
-      else this.#trusted.addSubnet(address, Number(bits), familyOf(address));
-    }
+    this.#trust = rangesOf(ranges);
   }
 
   /** Tells clients apart. `X-Forwarded-For` is read from its end, up to the first address that is not trusted. */
@@ -46,10 +40,17 @@ export class Proxies {
     const scheme = header('x-forwarded-proto')?.split(',').at(-1)?.trim().toLowerCase();
     return scheme === 'http' || scheme === 'https' ? scheme : undefined;
   }
+}
 
-  #trust(address: string): boolean {
-    return this.#areThere && this.#trusted.check(address, familyOf(address));
+/** Whether an address is in one of these, which are addresses and CIDRs. */
+export function rangesOf(ranges: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/');
+    if (bits === undefined) list.addAddress(address, familyOf(address));
+    else list.addSubnet(address, Number(bits), familyOf(address));
   }
+  return (address) => ranges.length > 0 && list.check(address, familyOf(address));
 }
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');

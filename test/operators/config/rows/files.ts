@@ -32,7 +32,8 @@ const empty = file('');
 
 const NO_CERTIFICATES = 'a file with certificates, PEM';
 const NO_KEY = 'a file with a private key and no passphrase, PEM';
-const NO_PROXY = 'the http:// or https:// URL of a proxy, such as http://proxy.example:3128';
+const AN_EXCLUSION = '*, a host, a .suffix, an IP address or a CIDR, each with or without a port';
+const NOT_A_PROXY = 'the http:// or https:// URL of a proxy, such as http://proxy.example:3128';
 
 /** What was expected, and the code of what is there. */
 const badIn = (expected: string, codes: Readonly<Record<string, string>>) =>
@@ -75,9 +76,30 @@ const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].map((variable): Rows => {
       text,
       new URL(text.includes('://') ? text : addresses[0]!),
     ]),
-    bad: each([...bad, 'http://proxy.example:99999'], NO_PROXY),
+    bad: each([...bad, 'http://proxy.example:99999'], NOT_A_PROXY),
   };
 });
+
+const UPSTREAMS =
+  'http://a.example https://b.a.example.:8443 http://10.1.2.3 https://[fd00::1] http://[::ffff:a01:203]:81'.split(' ');
+const [NAMES, FOURS, SIX] = [UPSTREAMS.slice(0, 2), [UPSTREAMS[2], UPSTREAMS[4]], [UPSTREAMS[3]]];
+
+/** Which upstreams are reached without their proxy. */
+const noProxy: Rows = {
+  variable: 'NO_PROXY',
+  meaning: (read) => UPSTREAMS.filter((url) => read.noProxy(new URL(url))),
+  good: [
+    ...each(['*', 'x,*', 'a.example b.a.example 10.0.0.0/8,fd00::/8'], UPSTREAMS),
+    ...each(['localhost, .internal', ' ', 'ample', '*:8080', 'a.example:443', '10.1.2.4', '10.1.2.3:443', '::1'], []),
+    ...each(['A.example.', '.a.example', '*.a.example', 'a.example:80,b.a.example:8443', 'x,,\texample'], NAMES),
+    ...each(['10.1.2.3', '10.0.0.0/8', '10.1.2.3:80,10.0.0.0/8:81', '::ffff:10.1.2.3', '9.0.0.0/6'], FOURS),
+    ...each(['fd00::1', '[FD00:0::1]', '[fd00::1]:443', 'fd00::/8', '[fd00::]/8', 'fd00::/8:443', '*:443'], SIX),
+  ],
+  bad: `http://a.example a.example/path us@a.example a;b <local> a..example . *. ** a.*.example *a.example 10. 192.168.*
+    10.1/16 10.0.0.0/33 10.0.0.0/ 256.1.1.1 .1.2.3.4 [10.1.2.3] [a.example] [fd00::1 fd00::/129 fe80::1%eth0 a.example: a.example:0 *:65536`
+    .split(/\s+/)
+    .map((entry) => [`a.example, ${entry}`, `entry 2 to be ${AN_EXCLUSION}`]),
+};
 
 const SECRET = 'the secret of these rows and of no other';
 const SHORT = 'to be a secret of 32 characters or more';
@@ -94,7 +116,7 @@ export const rows: readonly Rows[] = [
   ...ofSide('UPSTREAM'),
   ...ofSide('STORE', { STORE_URL: 'rediss://store.example', SECRETS: 'x'.repeat(32) }),
   ...proxies,
-  { variable: 'NO_PROXY', good: [['localhost,.internal', 'localhost,.internal']], bad: [] },
+  noProxy,
   {
     variable: 'SECRETS',
     good: [
