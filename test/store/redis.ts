@@ -36,7 +36,7 @@ export async function openShelf(url: string, { clock = clockOfShelf(), token = '
     clock,
     windowMs: WINDOW_MS,
     onCommand: (command) => setImmediate(() => said.emit('said', command)), // when it has learned from the reply
-    onTrouble(reason) {
+    onTrouble({ reason }) {
       troubles.add(reason);
       said.emit('said', reason);
     },
