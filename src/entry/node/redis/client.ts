@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type * as ioredis from 'ioredis';
 import type { Redis } from 'ioredis';
 import type { StoreAddress, StoreNode } from './address.ts';
@@ -57,6 +58,9 @@ export class Connection {
   async use<T>(act: (own: this) => Promise<T>, who?: string): Promise<T> {
     try {
       await this.client.connect();
+      this.client.stream.on('error', () => undefined); // ioredis hears one: another would end the process
+      // A node that refuses a connection says why, and closes it. A write would fail then before that is read.
+      for (let turns = 0; turns < 2; turns++) await nextTurn();
       return await act(this);
     } catch (error) {
       this.client.disconnect();
@@ -124,13 +128,11 @@ export async function primaryOf(address: StoreAddress, turn = 0): Promise<Primar
 async function primaryIn(connection: Connection, address: StoreAddress): Promise<Primary> {
   const { client } = connection;
   const name = address.master ?? '';
-  const ask = () => {
-    connection.gather(); // to a node that has closed a second write fails, before what it has said is read
-    return Promise.all([
+  const ask = () =>
+    Promise.all([
       client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name),
       client.call('SENTINEL', 'MASTER', name).then(String, () => ''),
     ]);
-  };
   const [at, settings] = await ask().catch(async (error: unknown) => {
     if (address.password === undefined || !/^NO(AUTH|PERM)$/.test(Trouble.of(error).reason)) throw error;
     await connection.logIn(address);

@@ -13,7 +13,8 @@ const REASONS = [
 
 /** The system's error code, or the first word of the node's message; nothing that could be a secret. */
 function reasonIn(error: unknown): string {
-  const { message } = error instanceof Error ? error : { message: '' };
+  // What a node says before it is asked comes within a message of ioredis.
+  const message = error instanceof Error ? error.message.replace(/^Command queue.* Last error: /s, '') : '';
   const known = codeOf(error) ?? REASONS.find(([pattern]) => pattern.test(message))?.[1];
   return known ?? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(message)?.[1] ?? 'UNKNOWN';
 }
