@@ -73,7 +73,7 @@ function trusting(): Env {
 }
 
 /** A store that cannot be used. */
-async function storeAt(form: string, server: Server = createServer()): Promise<Env> {
+async function storeAt(form: string, server: Server): Promise<Env> {
   closing.push(() => server.close());
   return { STORE_URL: form.replace('AT', `127.0.0.1:${await listenLocally(server)}`), SECRETS };
 }
@@ -82,8 +82,13 @@ async function storeAt(form: string, server: Server = createServer()): Promise<E
 const sentinelOfNobody = (socket: Socket) =>
   socket.once('data', () => socket.end('*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n-ERR\r\n'));
 
-const wantsCertificate = () =>
-  createTlsServer({ ...first.server, ca: first.ca, requestCert: true }, (socket) => socket.on('error', () => {}));
+/** A store that wants a certificate. */
+async function strict(): Promise<Env> {
+  const options = { ...first.server, ca: first.ca, requestCert: true };
+  const server = createTlsServer(options, (socket) => socket.on('error', () => {}));
+  const STORE_CA_FILE = join(folderWith({ 'first.pem': first.ca }), 'first.pem');
+  return { ...(await storeAt('rediss://AT', server)), STORE_CA_FILE };
+}
 
 const is = (UPSTREAM_BASE_URL: string, others: Env = {}) => ({ UPSTREAM_BASE_URL, ...others });
 
@@ -107,21 +112,17 @@ const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] =
     /^bad   key            the upstream does not know PORTICO_KEY/,
     () => is(sandbox.url, { PORTICO_KEY: secret() }),
   ],
-  [
-    'a store that wants a certificate',
-    /^bad   store .*_ALERT_CERTIFICATE_REQUIRED\)\. STORE_CERT_FILE/,
-    async () => ({
-      ...(await storeAt('rediss://AT', wantsCertificate())),
-      STORE_CA_FILE: join(folderWith({ 'first.pem': first.ca }), 'first.pem'),
-    }),
-  ],
+  ['a store that wants a certificate', /^bad   store .*_CERTIFICATE_REQUIRED\)\. STORE_CERT_FILE/, strict],
   [
     'a store that is not trusted',
     /^bad   store .*\(DEPTH_ZERO_SELF_SIGNED_CERT\)\. .*STORE_CA_FILE has to /,
     () => storeAt('rediss://AT', createTlsServer(selfSigned)),
   ],
-  ['a store that is silent', /^bad   store          127\S+ does not answer \(ETIMEDOUT\)/, () => storeAt('redis://AT')],
-  ['a store without address', /^bad   store .*\((ENOT|EAI_)\w+\)\. Look at/, () => storeAt(`redis://${NO_NAME}`)],
+  [
+    'a store without address',
+    /^bad   store .*\((ENOT|EAI_)\w+\)\. Look at/,
+    () => ({ STORE_URL: `redis://${NO_NAME}`, SECRETS }),
+  ],
   [
     'a primary that is not there',
     /^bad   store          127\.0\.0\.1:1 does not listen \(ECONNREFUSED\)/,
@@ -177,15 +178,9 @@ describe(`${says('`portico doctor` also asks the upstream, the key in `PORTICO_K
     ['half', /^bad   sentinel       127\.0\.0\.1:1 does not listen \(ECONNREFUSED\)/],
     ['half', /^good  sentinel       127\S+ names /],
     ['blind', /^bad   store          its user may not INFO\. /],
-    [
-      'sentinel',
-      /^bad   store          takes purchases when it is cut off from its replicas\. Set min-replicas-to-write/,
-    ],
+    ['sentinel', /^bad   store          takes purchases when it is .*\. Set min-replicas-to-write/],
     ['sentinel', /^bad   store          takes purchases for too long .*\. Set min-replicas-max-lag/],
-    [
-      'sentinel',
-      /^bad   store          may still take purchases when its sentinels .* Set down-after-milliseconds 5000 or more$/,
-    ],
+    ['sentinel', /^bad   store          may still take .* replace it\. Set down-after-milliseconds 5000 or more$/],
   ] as const;
 
   it.skipIf(!hasRedis).each(BROKEN_STORES)('%s', async (name, line) => {

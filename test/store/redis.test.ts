@@ -47,20 +47,15 @@ test.each([
 /** A sentinel that names a node where nobody listens. */
 const naming = (socket: Socket) =>
   void socket.on('data', () => socket.end('*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n-ERR\r\n'));
-const refuse = (socket: Socket) => void socket.end('-DENIED since it is protected\r\n');
+const saying = (text: string) => (socket: Socket) => void socket.end(`${text}\r\n`);
 
 test.each([
   ['redis://AT', 'ECONNRESET', 'it closes connections.', (socket: Socket) => void socket.destroy()],
-  [
-    'redis://AT',
-    'EPROTO',
-    'it does not speak',
-    (socket: Socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
-  ],
-  ['redis://AT', 'DENIED', 'it is in protected mode. Give it a user with a password', refuse],
+  ['redis://AT', 'EPROTO', 'it does not speak', saying('HTTP/1.1 400 Bad Request')],
+  ['redis://AT', 'DENIED', 'it is in protected mode. Give it a user with a password', saying('-DENIED it is')],
   ['redis-sentinel://AT/main', 'ECONNREFUSED', 'the primary that a sentinel names does not listen.', naming],
-  ['redis-sentinel://127.0.0.1:1/main', 'ECONNREFUSED', 'a sentinel does not listen.', refuse],
-  ['rediss-sentinel://127.0.0.1:1,AT/main', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'a sentinel shows a certificate', refuse],
+  ['redis-sentinel://127.0.0.1:1/main', 'ECONNREFUSED', 'a sentinel does not listen.', naming],
+  ['rediss-sentinel://127.0.0.1:1,AT/main', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'a sentinel shows a certificate', naming],
 ])('says the first cause in the log, and what to do: %s, %s', async (form, reason, words, onSocket) => {
   const server = form.startsWith('rediss') ? createTls(selfSigned, onSocket) : createServer(onSocket);
   const url = form.replace('AT', `127.0.0.1:${await listenLocally(server)}`);
