@@ -1,7 +1,9 @@
+import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningSandbox, startSandbox } from '../../sandbox/src/node.ts';
+import { firstAuthority as first } from '../support/authorities.ts';
 import { says } from '../support/contract.ts';
 import { listenLocally } from '../support/ports.ts';
 import { folderWith } from '../support/process.ts';
@@ -70,6 +72,24 @@ function trusting(): Env {
   return { UPSTREAM_CA_FILE: join(folderWith({ 'authority.pem': selfSigned.cert }), 'authority.pem') };
 }
 
+/** A store that cannot be used. */
+async function storeAt(form: string, server: Server): Promise<Env> {
+  closing.push(() => server.close());
+  return { STORE_URL: form.replace('AT', `127.0.0.1:${await listenLocally(server)}`), SECRETS };
+}
+
+/** Names a node where nobody listens. */
+const sentinelOfNobody = (socket: Socket) =>
+  socket.once('data', () => socket.end('*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n-ERR\r\n'));
+
+/** A store that wants a certificate. */
+async function strict(): Promise<Env> {
+  const options = { ...first.server, ca: first.ca, requestCert: true };
+  const server = createTlsServer(options, (socket) => socket.on('error', () => {}));
+  const STORE_CA_FILE = join(folderWith({ 'first.pem': first.ca }), 'first.pem');
+  return { ...(await storeAt('rediss://AT', server)), STORE_CA_FILE };
+}
+
 const is = (UPSTREAM_BASE_URL: string, others: Env = {}) => ({ UPSTREAM_BASE_URL, ...others });
 
 const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] = [
@@ -91,6 +111,22 @@ const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] =
     'a key that is not known',
     /^bad   key            the upstream does not know PORTICO_KEY/,
     () => is(sandbox.url, { PORTICO_KEY: secret() }),
+  ],
+  ['a store that wants a certificate', /^bad   store .*_CERTIFICATE_REQUIRED\)\. STORE_CERT_FILE/, strict],
+  [
+    'a store that is not trusted',
+    /^bad   store .*\(DEPTH_ZERO_SELF_SIGNED_CERT\)\. .*STORE_CA_FILE has to /,
+    () => storeAt('rediss://AT', createTlsServer(selfSigned)),
+  ],
+  [
+    'a store without address',
+    /^bad   store .*\((ENOT|EAI_)\w+\)\. Look at/,
+    () => ({ STORE_URL: `redis://${NO_NAME}`, SECRETS }),
+  ],
+  [
+    'a primary that is not there',
+    /^bad   store          127\.0\.0\.1:1 does not listen \(ECONNREFUSED\)/,
+    () => storeAt('redis-sentinel://AT/main', createServer(sentinelOfNobody)),
   ],
 ];
 
@@ -126,19 +162,25 @@ describe(`${says('`portico doctor` also asks the upstream, the key in `PORTICO_K
     Object.assign(urls, { away: `redis://${NOBODY}`, forgetful: forgetful.url, evicts: evicts.url, good: good.url });
     Object.assign(urls, { keeper: by(`keeper:${PASSWORD}`), stranger: by(`keeper:${secret('password')}`) });
     Object.assign(urls, { blind: by(`blind:${PASSWORD}`), sentinel: sentinel.url, lost: `${sentinel.url}-other` });
+    const clustered = await startRedis({ ...durable, 'cluster-enabled': 'yes' });
+    closing.push(() => clustered.close());
+    Object.assign(urls, { clustered: clustered.url, half: sentinel.url.replace('@', `@${NOBODY},`) });
   });
 
   const BROKEN_STORES = [
-    ['away', /^bad   store          127\.0\.0\.1:1 cannot be used \(ECONNREFUSED\)\. Is it running\?/],
+    ['away', /^bad   store          127\.0\.0\.1:1 does not listen \(ECONNREFUSED\)\. Is it running\?/],
+    ['clustered', /^bad   store          is a cluster\. /],
     ['forgetful', /^bad   store          keeps nothing on disk.*appendonly yes$/],
     ['evicts', /^bad   store          evicts.*noeviction$/],
     ['stranger', /^bad   store .*\(WRONGPASS\)/],
     ['keeper', /^bad   store          its user may not HSET, OBJECT\. /],
-    ['lost', /^bad   store .*\(NO_SENTINEL\)\. Look at the sentinels in STORE_URL/],
+    ['lost', /^bad   sentinel       127\S+ does not know .*\(NO_SENTINEL\)\. /],
+    ['half', /^bad   sentinel       127\.0\.0\.1:1 does not listen \(ECONNREFUSED\)/],
+    ['half', /^good  sentinel       127\S+ names /],
     ['blind', /^bad   store          its user may not INFO\. /],
-    ['sentinel', /^bad   store          cut off from its replicas it takes purchases\. Set min-replicas-to-write/],
-    ['sentinel', /^bad   store          cut off from its replicas .* for too long\. Set min-replicas-max-lag/],
-    ['sentinel', /^bad   store          its sentinels replace a primary .* Set down-after-milliseconds 5000 or more$/],
+    ['sentinel', /^bad   store          takes purchases when it is .*\. Set min-replicas-to-write/],
+    ['sentinel', /^bad   store          takes purchases for too long .*\. Set min-replicas-max-lag/],
+    ['sentinel', /^bad   store          may still take .* replace it\. Set down-after-milliseconds 5000 or more$/],
   ] as const;
 
   it.skipIf(!hasRedis).each(BROKEN_STORES)('%s', async (name, line) => {

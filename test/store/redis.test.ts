@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer as createTls } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
 import { SILENCE_MS, TOKEN } from '../../src/entry/node/redis/scripts.ts';
@@ -8,7 +9,9 @@ import { FIRST_REV } from '../../src/store/sealed.ts';
 import { testClock } from '../support/clock.ts';
 import { says } from '../support/contract.ts';
 import { openGateway } from '../support/gateway.ts';
+import { listenLocally } from '../support/ports.ts';
 import { hasRedis, relyOn, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
+import { selfSigned } from '../support/self-signed.ts';
 import { ANSWER, newAccount, writeOf } from './contract.ts';
 import { storeOver } from '../support/stores.ts';
 import { openShelf, WINDOW_MS } from './redis.ts';
@@ -40,6 +43,28 @@ test.each([
     expect(storeAddressOf(text)).toEqual({ kind: 'one', tls: false, db: 0, ...address });
   },
 );
+
+/** A sentinel that names a node where nobody listens. */
+const naming = (socket: Socket) =>
+  void socket.on('data', () => socket.end('*2\r\n$9\r\n127.0.0.1\r\n$1\r\n1\r\n-ERR\r\n'));
+const saying = (text: string) => (socket: Socket) => void socket.end(`${text}\r\n`);
+
+test.each([
+  ['redis://AT', 'ECONNRESET', 'it closes connections.', (socket: Socket) => void socket.destroy()],
+  ['redis://AT', 'EPROTO', 'it does not speak', saying('HTTP/1.1 400 Bad Request')],
+  ['redis://AT', 'DENIED', 'it is in protected mode. Give it a user with a password', saying('-DENIED it is')],
+  ['redis-sentinel://AT/main', 'ECONNREFUSED', 'the primary that a sentinel names does not listen.', naming],
+  ['redis-sentinel://127.0.0.1:1/main', 'ECONNREFUSED', 'a sentinel does not listen.', naming],
+  ['rediss-sentinel://127.0.0.1:1,AT/main', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'a sentinel shows a certificate', naming],
+])('says the first cause in the log, and what to do: %s, %s', async (form, reason, words, onSocket) => {
+  const server = form.startsWith('rediss') ? createTls(selfSigned, onSocket) : createServer(onSocket);
+  const url = form.replace('AT', `127.0.0.1:${await listenLocally(server)}`);
+  const [said, its] = [(line: { msg: string }) => line.msg.startsWith('trouble with the store'), testClock()];
+  const { lines } = openGateway({ STORE_URL: url, SECRETS: 'for-development-only-and-known-to-all' }, { clock: its });
+  while (!lines.some(said)) await its.pass(0);
+  server.close();
+  expect(lines.find(said)).toMatchObject({ reason, msg: expect.stringContaining(`trouble with the store: ${words}`) });
+});
 
 describe.skipIf(!hasRedis)(`${says('Redis 7 or Valkey 8, one node or Sentinel')}${SKIPPED}`, () => {
   let redis: TestRedis;
@@ -239,7 +264,19 @@ describe.skipIf(!hasRedis)(`${says('Redis 7 or Valkey 8, one node or Sentinel')}
       expect(await troublesAt('')).toEqual(['NOAUTH', false]);
       for (const login of [':wrong@', 'weak:wrong@']) expect(await troublesAt(login)).toEqual(['WRONGPASS', false]);
       expect(await troublesAt('weak:p@')).toEqual(['NOPERM', false]);
+      await redis.client.call('ACL', 'SETUSER', 'weak', '+hset', '-info');
+      await redis.client.flushall();
+      const { troubles, until } = await open(redis.url.replace('//', '//weak:p@'));
+      let saidMore = 9; // what a HELLO that was refused has left does not look like another version to the next ones
+      await until(() => saidMore-- === 0);
+      expect([...troubles]).toEqual(['NOPERM']);
       expect(await troublesAt(':secret@')).toEqual([true]);
+    });
+
+    test.each(['URL', 'redis-sentinel://:p@127.0.0.1:PORT/main'])('MAXCLIENTS: %s', async (form) => {
+      await set('maxclients', 1); // which the test itself has
+      const { troubles } = await open(form.replace('URL', redis.url).replace('PORT', String(redis.port)));
+      expect([...troubles]).toEqual(['MAXCLIENTS']);
     });
 
     test('PROTOCOL, where an earlier version uses the store', async () => {

@@ -40,7 +40,7 @@ export async function openShelf(url: string, { clock = clockOfShelf(), token = '
       if (!COMMANDS.includes(command)) throw new Error(`${command} has no metrics`);
       setImmediate(() => said.emit('said', command)); // when it has learned from the reply
     },
-    onTrouble(reason) {
+    onTrouble({ reason }) {
       troubles.add(reason);
       said.emit('said', reason);
     },

@@ -124,8 +124,8 @@ function openStore({ config, table, upstream, logger, storeAddress: address }: G
     windowMs: config.requestTimeoutMs + WINDOW_MARGIN_MS,
     onCommand,
     onChange: (isThere) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
-    onTrouble(reason) {
-      if (warnings.isDue(reason, clock.now())) logger.warn({ reason }, 'trouble with the store');
+    onTrouble({ reason, words }) {
+      if (warnings.isDue(reason, clock.now())) logger.warn({ reason }, `trouble with the store: ${words}`);
     },
   });
   const digest = nodeDigest(secrets, upstream.href);

@@ -9,8 +9,10 @@ import { tableOf } from '../../upstream/table.ts';
 import type { RawAnswer } from '../../upstream/transport.ts';
 import type { Read } from './certificates.ts';
 import { codeOf } from './files.ts';
-import { connect, fieldIn, reasonOf, troublesOf } from './redis/client.ts';
+import type { StoreNode } from './redis/address.ts';
+import { type Connection, connectTo, fieldIn, primaryOf, troublesOf } from './redis/client.ts';
 import { ID, USED_BY } from './redis/scripts.ts';
+import { Trouble } from './redis/troubles.ts';
 import { runtimeOf } from './runtime.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { undiciTransport } from './transport.ts';
@@ -156,68 +158,58 @@ const FAR_STORE_MS = 20;
 
 async function askStore({ storeUrl, storeTls }: Settings, tell: Tell): Promise<void> {
   if (!storeUrl) return tell('store', 'good', 'STORE_URL is not set: each instance keeps its own state');
-  try {
-    const connection = await connect({ ...storeUrl, secured: storeTls });
-    const { client } = connection;
+  const address = { ...storeUrl, secured: storeTls };
+  const isOne = address.kind === 'one';
+  const named = [];
+  for (const node of address.nodes) {
     try {
-      tell('store', ...(await distance(FAR_STORE_MS, () => client.call('TIME'))));
-      const info = await client.info().catch(() => '');
-      for (const finding of info ? ofSettings(info, await troublesOf(connection)) : []) tell('store', ...finding);
-      const refused = new Set((await client.eval(TRY, 0, ...NEEDED.split(','))) as string[]);
-      if (refused.size === 0) tell('store', 'good', 'its user may do what is needed');
-      else tell('store', 'bad', `its user may not ${[...refused].join(', ')}`, STORE_ADVICE['NOPERM']);
-    } finally {
-      client.disconnect();
+      const primary = await primaryOf({ ...address, nodes: [node] });
+      if (!isOne) tell('sentinel', 'good', `${textOf(node)} names ${textOf(primary)}`);
+      named.push(primary);
+    } catch (error) {
+      tell('sentinel', ...ofTrouble(error, node));
     }
+  }
+  const [primary] = named;
+  if (!primary) return;
+  try {
+    await connectTo(primary, address, (connection) => askNode(connection, tell));
   } catch (error) {
-    const at = storeUrl.nodes.map(({ host, port }) => `${host}:${port}`).join(', ');
-    const code = reasonOf(error);
-    const advice = STORE_ADVICE[code] ?? 'Look for that code in docs/shared-state.md';
-    tell('store', 'bad', `${at} cannot be used (${code})`, advice);
+    tell('store', ...ofTrouble(error, primary));
   }
 }
 
-/** What to say of the troubles that `troublesOf` names. */
-const TROUBLES: Readonly<Record<string, Finding>> = {
-  NOT_PERSISTENT: ['bad', 'keeps nothing on disk: records end with its process', 'Set appendonly yes'],
-  EVICTS: ['bad', 'evicts, and a write without its record may be sent twice', 'Set maxmemory-policy noeviction'],
-  FEW_MIN_REPLICAS: ['bad', 'cut off from its replicas it takes purchases', 'Set min-replicas-to-write 1 or more'],
-  LAG: ['bad', 'cut off from its replicas it takes purchases for too long', 'Set min-replicas-max-lag 1 or 2'],
-  FULL: ['bad', 'uses more than three quarters of its memory: no write begins', 'Raise maxmemory'],
-  HIDDEN: [
-    'poor',
-    'does not tell what a primary does that is cut off',
-    "Add '+config|get' to its user's rights, or look at min-replicas-to-write and min-replicas-max-lag",
-  ],
-  DOWN_AFTER: [
-    'bad',
-    'its sentinels replace a primary while it may still take purchases',
-    'Set down-after-milliseconds 5000 or more',
-  ],
-};
+async function askNode(connection: Connection, tell: Tell): Promise<void> {
+  const { client } = connection;
+  tell('store', ...(await distance(FAR_STORE_MS, () => client.call('TIME'))));
+  const info = await client.info().catch(() => '');
+  for (const finding of info ? ofSettings(info, await troublesOf(connection)) : []) tell('store', ...finding);
+  const refused = new Set((await client.eval(TRY, 0, ...NEEDED.split(','))) as string[]);
+  if (refused.size === 0) tell('store', 'good', 'its user may do what is needed');
+  else tell('store', 'bad', `its user may not ${[...refused].join(', ')}`, new Trouble('NOPERM').advice);
+  client.disconnect();
+}
 
-function ofSettings(info: string, troubles: readonly string[]): readonly Finding[] {
+const textOf = ({ host, port }: StoreNode) => `${host}:${port}`;
+
+function ofTrouble(error: unknown, at: StoreNode): Finding {
+  const { reason, is, advice } = Trouble.of(error);
+  return ['bad', `${textOf(at)} ${is} (${reason})`, advice];
+}
+
+function ofSettings(info: string, reasons: readonly string[]): readonly Finding[] {
   const [redis = '', valkey] = [fieldIn(info, 'redis_version'), fieldIn(info, 'valkey_version')];
   const version = `is ${valkey === undefined ? `Redis ${redis}` : `Valkey ${valkey}`}`;
   const isOld = Number.parseInt(redis, 10) < 7; // of Valkey too this says which Redis it is like
-  const found = troubles.flatMap((trouble) => (TROUBLES[trouble] ? [TROUBLES[trouble]] : []));
+  const found = reasons.map((reason): Finding => {
+    const { is, advice } = new Trouble(reason);
+    return [reason === 'HIDDEN' ? 'poor' : 'bad', is, advice];
+  });
   return [
     isOld ? ['bad', version, 'It has to be Redis 7, Valkey 8, or later'] : ['good', version],
     ...(found.length > 0 ? found : [['good', 'persists, and evicts nothing'] as const]),
   ];
 }
-
-const STORE_ADVICE: Readonly<Record<string, string>> = {
-  WRONGPASS: 'Look at user and password in STORE_URL',
-  NOAUTH: 'It wants a password: redis://user:password@…',
-  NOPERM: 'Give its user the rights that docs/shared-state.md names',
-  ERR: 'Look at what follows the host in STORE_URL, and whether it is one node or sentinels',
-  MAXCLIENTS: 'It has no room for another connection: raise maxclients',
-  NO_SENTINEL: 'Look at the sentinels in STORE_URL, and at the name behind them',
-  READONLY: 'It is a replica: STORE_URL is to name the primary, or the sentinels',
-  ECONNREFUSED: 'Is it running? Look at host and port in STORE_URL',
-  ETIMEDOUT: 'A firewall may drop what is sent; or one side has TLS and the other has not: redis:// or rediss://',
-};
 
 const NEEDED =
   `EVALSHA x 1 ${ID},TIME,INFO,MGET ${ID},GET ${ID},SET ${ID} x PX 9,PTTL ${ID},PEXPIRE ${ID} 9,GETRANGE ${ID} 0 0,INCRBY ${ID} 1,DEL ${ID},` +

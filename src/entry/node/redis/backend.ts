@@ -4,8 +4,9 @@ import type { Swapped } from '../../../store/backend.ts';
 import type { AccountId, Period, WindowUse } from '../../../store/port.ts';
 import type { SealedNext, SealedValue, Shelf } from '../../../store/sealed.ts';
 import type { StoreAddress } from './address.ts';
-import { connect, type Connection, FULL, isReply, reasonOf, troublesOf } from './client.ts';
+import { connect, type Connection, FULL, troublesOf } from './client.ts';
 import { type Argument, ID, PREFIX, run, SILENCE_MS, TOKEN, USED_BY } from './scripts.ts';
+import { isReply, Trouble } from './troubles.ts';
 
 const HELLO_MS = 1_000;
 const FIRST_PAUSE_MS = 10;
@@ -26,8 +27,8 @@ interface ShelfOptions {
   readonly windowMs: number;
   /** Called after each command. */
   readonly onCommand: (command: string, outcome: 'good' | 'failed', ms: number) => void;
-  /** A code of what is wrong with the store, repeated for as long as it is. */
-  readonly onTrouble: (reason: string) => void;
+  /** What is wrong with the store, repeated for as long as it is. */
+  readonly onTrouble: (trouble: Trouble) => void;
   readonly onChange: (isThere: boolean) => void;
 }
 
@@ -151,7 +152,7 @@ export class RedisShelf implements Shelf {
   }
 
   async #timed<T>(command: string, reply: Promise<T>): Promise<T> {
-    const { clock, onCommand, onTrouble } = this.#options;
+    const { clock, onCommand } = this.#options;
     const startedAt = clock.now();
     try {
       const replied = await reply;
@@ -159,7 +160,7 @@ export class RedisShelf implements Shelf {
       return replied;
     } catch (error) {
       onCommand(command, 'failed', clock.now() - startedAt);
-      if (isReply(error)) onTrouble(reasonOf(error));
+      if (isReply(error)) this.#report(error);
       throw error;
     }
   }
@@ -192,11 +193,12 @@ export class RedisShelf implements Shelf {
 
   /** Says what is wrong with the settings of a node that was not used before. */
   async #look(connection: Connection): Promise<void> {
-    for (const trouble of await troublesOf(connection)) if (trouble !== 'HIDDEN') this.#options.onTrouble(trouble);
+    for (const trouble of await troublesOf(connection)) if (trouble !== 'HIDDEN') this.#report(trouble);
   }
 
-  #report(error: unknown): void {
-    if (error !== undefined && !this.#isClosed) this.#options.onTrouble(reasonOf(error));
+  /** Of an error, or of a code. */
+  #report(cause: unknown): void {
+    if (cause !== undefined && !this.#isClosed) this.#options.onTrouble(Trouble.of(cause));
   }
 
   /** HELLOs are sent one at a time: each would bring the token from before, and the store would make a new one for each. */
@@ -205,7 +207,7 @@ export class RedisShelf implements Shelf {
   }
 
   async #sayHello(): Promise<void> {
-    const { clock, windowMs, onTrouble } = this.#options;
+    const { clock, windowMs } = this.#options;
     const connection = this.#connection;
     if (!connection) return;
     const sent = { now: clock.now(), wall: clock.wall() };
@@ -213,16 +215,17 @@ export class RedisShelf implements Shelf {
     try {
       const saying = run(connection.client, 'hello', [ID, TOKEN, USED_BY], args);
       const [token, since, now, fullness] = (await this.#timed('hello', saying)) as [Buffer, number, number, Buffer];
-      if (this.token !== '' && this.token !== String(token)) onTrouble('ANOTHER_STORE');
+      if (this.token !== '' && this.token !== String(token)) this.#report('ANOTHER_STORE');
       this.token = String(token);
       this.reliableAt = since + windowMs;
       // It was told between sending and now: what was known before stays, where that can be so.
       this.#aheadMs = Math.min(Math.max(this.#aheadMs, now - clock.now()), now + 1 - sent.now);
       this.#fullness = Number(fullness);
-      if (this.#fullness >= FULL) onTrouble('FULL');
+      if (this.#fullness >= FULL) this.#report('FULL');
       this.#heard = sent;
     } catch (error) {
       this.#heard = NEVER;
+      this.#report(connection.causeOf(error));
       if (isReply(error)) connection.client.disconnect(); // it is refused: another connection may lead to the primary
     }
     this.#tell();

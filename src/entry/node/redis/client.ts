@@ -1,9 +1,10 @@
 import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type * as ioredis from 'ioredis';
 import type { Redis } from 'ioredis';
-import { codeOf } from '../files.ts';
 import type { StoreAddress, StoreNode } from './address.ts';
+import { isReply, Trouble } from './troubles.ts';
 
 /** Loaded where there is a store: it takes a start 30 ms. */
 const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
@@ -32,7 +33,7 @@ export class Connection {
   /** The first error. Those that follow from it say less. */
   #cause: Error | undefined;
 
-  private constructor({ host, port }: StoreNode, { tls, secured, timeouts }: StoreAddress) {
+  constructor({ host, port }: StoreNode, { tls, secured, timeouts }: StoreAddress) {
     const { Redis } = load('ioredis');
     const named = isIP(host) === 0 ? { servername: host } : {}; // in TLS an IP address is no name
     const security = tls ? { tls: { secureContext: secured?.secureContext, ...named } } : {};
@@ -53,15 +54,17 @@ export class Connection {
     });
   }
 
-  /** @throws the first cause, where what is done with it fails; then it is closed */
-  static async open<T>(node: StoreNode, address: StoreAddress, use: (opened: Connection) => Promise<T>): Promise<T> {
-    const opened = new Connection(node, address);
+  /** @throws Trouble: the first cause, where what is done with it fails; then it is closed */
+  async use<T>(act: (own: this) => Promise<T>, who?: string): Promise<T> {
     try {
-      await opened.client.connect();
-      return await use(opened);
+      await this.client.connect();
+      this.client.stream.on('error', () => undefined); // ioredis hears one: another would end the process
+      // A node that refuses a connection says why, and closes it. A write would fail then before that is read.
+      for (let turns = 0; turns < 2; turns++) await nextTurn();
+      return await act(this);
     } catch (error) {
-      opened.client.disconnect();
-      throw opened.causeOf(error);
+      this.client.disconnect();
+      throw new Trouble(this.causeOf(error), who);
     }
   }
 
@@ -79,38 +82,50 @@ export class Connection {
   }
 }
 
-/** Connects to the node, or to the primary that a sentinel names. `turn`: which sentinel is asked first. */
-export async function connect(address: StoreAddress, turn = 0): Promise<Connection> {
-  const [first] = address.nodes;
-  const isOne = address.kind === 'one' && first;
-  const { node, downAfterMs } = isOne ? { node: first, downAfterMs: undefined } : await primaryOf(address, turn);
-  return Connection.open(node, address, async (connection) => {
-    await connection.logIn(address);
-    if (address.db > 0) await connection.client.select(address.db);
-    connection.downAfterMs = downAfterMs;
-    return connection;
-  });
+interface Primary extends StoreNode {
+  readonly downAfterMs?: number | undefined;
 }
 
-/** @throws what a sentinel has replied, or else what the first one failed with */
-async function primaryOf(address: StoreAddress, turn: number) {
-  const { nodes } = address;
-  const causes: unknown[] = [];
+/** Connects to the node, or to the primary that a sentinel names. `turn`: which sentinel is asked first. */
+export async function connect(address: StoreAddress, turn = 0): Promise<Connection> {
+  return connectTo(await primaryOf(address, turn), address, async (connection) => connection);
+}
+
+/** @throws Trouble, where what is done with the connection fails; then it is closed */
+export function connectTo<T>(
+  primary: Primary,
+  address: StoreAddress,
+  act: (own: Connection) => Promise<T>,
+): Promise<T> {
+  const logIn = async (connection: Connection) => {
+    await connection.logIn(address);
+    if (address.db > 0) await connection.client.select(address.db);
+    connection.downAfterMs = primary.downAfterMs;
+    return act(connection);
+  };
+  const who = address.kind === 'sentinel' ? 'the primary that a sentinel names' : undefined;
+  return new Connection(primary, address).use(logIn, who);
+}
+
+/** @throws Trouble: what the first sentinel says that can be reached, or else why the first cannot */
+export async function primaryOf(address: StoreAddress, turn = 0): Promise<Primary> {
+  const { kind, nodes } = address;
+  const troubles: Trouble[] = [];
   for (const i of nodes.keys()) {
-    const sentinel = nodes[(turn + i) % nodes.length];
+    const node = nodes[(turn + i) % nodes.length];
+    if (!node) continue;
+    if (kind === 'one') return node;
     try {
-      if (sentinel) return await Connection.open(sentinel, address, (opened) => primaryIn(opened, address));
+      return await new Connection(node, address).use((opened) => primaryIn(opened, address), 'a sentinel');
     } catch (error) {
-      causes.push(error);
+      troubles.push(Trouble.of(error));
     }
   }
-  const cause = causes.find(isReply) ?? causes[0];
-  const isUnreachable = cause instanceof Error && 'syscall' in cause;
-  throw isUnreachable ? new Error('NO_SENTINEL', { cause }) : cause;
+  throw troubles.find(({ isUnreachable }) => !isUnreachable) ?? troubles[0] ?? new Trouble('NO_SENTINEL');
 }
 
 /** Logs in where the sentinel wants it: those without a password would refuse the login. */
-async function primaryIn(connection: Connection, address: StoreAddress) {
+async function primaryIn(connection: Connection, address: StoreAddress): Promise<Primary> {
   const { client } = connection;
   const name = address.master ?? '';
   const ask = () =>
@@ -119,32 +134,15 @@ async function primaryIn(connection: Connection, address: StoreAddress) {
       client.call('SENTINEL', 'MASTER', name).then(String, () => ''),
     ]);
   const [at, settings] = await ask().catch(async (error: unknown) => {
-    if (address.password === undefined || !['NOAUTH', 'NOPERM'].includes(reasonOf(error))) throw error;
+    if (address.password === undefined || !/^NO(AUTH|PERM)$/.test(Trouble.of(error).reason)) throw error;
     await connection.logIn(address);
     return ask();
   });
   client.disconnect();
   if (!Array.isArray(at)) throw new Error('NO_SENTINEL'); // that knows the name
   const downAfter = /down-after-milliseconds,(\d+)/.exec(settings)?.[1];
-  const node = { host: String(at[0]), port: Number(at[1]) };
-  return { node, downAfterMs: downAfter === undefined ? undefined : Number(downAfter) };
-}
-
-export const isReply = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError';
-
-/** The reasons that have no code, by how their messages begin. */
-const REASONS = [
-  [/max number of clients/, 'MAXCLIENTS'],
-  [/ACL failure in script|user executing the script can't/, 'NOPERM'],
-  [/^Socket timeout/, 'ETIMEDOUT'],
-  [/^Connection is closed|^Stream isn't writeable/, 'ECONNRESET'],
-] as const;
-
-/** The system's error code, or the first word of the node's message; nothing that could be a secret. */
-export function reasonOf(error: unknown): string {
-  const { message } = error instanceof Error ? error : { message: '' };
-  const known = codeOf(error) ?? REASONS.find(([pattern]) => pattern.test(message))?.[1];
-  return known ?? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(message)?.[1] ?? 'UNKNOWN';
+  const downAfterMs = downAfter === undefined ? undefined : Number(downAfter);
+  return { host: String(at[0]), port: Number(at[1]), downAfterMs };
 }
 
 /** What `INFO` says of one thing. */
@@ -179,6 +177,7 @@ export async function troublesOf({ client, downAfterMs }: Connection): Promise<r
     LAG: hasReplicas && (lag === 0 || lag > MOST_LAG_SECONDS),
     DOWN_AFTER: downAfterMs !== undefined && downAfterMs < LEAST_DOWN_AFTER_MS,
     FULL: Number(of('used_memory')) >= FULL * (Number(of('maxmemory')) || Infinity),
+    CLUSTER: of('cluster_enabled') === '1',
     HIDDEN: hasReplicas && settings === '',
   };
   return Object.entries(troubles).flatMap(([word, isSo]) => (isSo ? [word] : []));

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { COPY_HEAD, FIRST_REV, REV } from '../../../store/sealed.ts';
-import { isReply } from './client.ts';
+import { isReply } from './troubles.ts';
 
 /** Raised where instances of an earlier version would read what is stored in another way. */
 export const PROTOCOL = 3;
@@ -20,7 +20,8 @@ export const SILENCE_MS = 2_500;
  * without its replicas. KEYS: id, token, protocol. ARGV: the caller's token, a new one.
  *
  * Every version reads the key of the protocol at least once a second, so it is idle when none is running. Who finds another
- * version forgets its own id: until that key is idle it is not read here, since reading it ends its being idle.
+ * version forgets its own id: until that key is idle it is not read here, since reading it ends its being idle. It is written
+ * last: else the next HELLO would take what one has left that was refused half-way for another version.
  */
 const HELLO = `#!lua flags=allow-oom
 local time = redis.call('TIME')
@@ -33,7 +34,6 @@ if not known[2] or redis.pcall('HGET', KEYS[3], 'v') ~= '${PROTOCOL}' then
     return redis.error_reply('PROTOCOL The store is used by gateways of another version; this one has protocol ${PROTOCOL}.')
   end
   redis.call('DEL', KEYS[3])
-  redis.call('HSET', KEYS[3], 'v', '${PROTOCOL}')
   known = {}
 end
 local own, run, token, past = ARGV[1], string.match(redis.call('INFO', 'server'), 'run_id:(%x+)'), known[2], known[4] or ''
@@ -50,6 +50,7 @@ redis.call('HSET', KEYS[1], 'heard', now, 'since', since)
 local memory = redis.call('INFO', 'memory')
 local most = tonumber(string.match(memory, '\\nmaxmemory:(%d+)'))
 local full = most > 0 and string.match(memory, '\\nused_memory:(%d+)') / most or 0
+if not known[2] then redis.call('HSET', KEYS[3], 'v', '${PROTOCOL}') end
 return { token, since, now, tostring(full) }`;
 
 /**
