@@ -8,6 +8,7 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
 import type { refuser } from '../../../http/reply.ts';
 import type { Env } from '../../../http/request.ts';
+import { hostAt } from './address.ts';
 import { MAX_HEADERS, refusalOf } from './guard.ts';
 import { Answer, type Connection, Traffic } from './traffic.ts';
 
@@ -161,5 +162,4 @@ function isMistakable(connection: Connection | undefined): boolean {
 }
 
 /** The URL of a server that listens there. */
-export const urlAt = (host: string, port: number): string =>
-  `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+export const urlAt = (host: string, port: number): string => `http://${hostAt(host, port)}`;
