@@ -152,7 +152,7 @@ test.each([
   [400, refused(4 * MB).replace('POST', 'WHAT')],
   [400, refused(4 * MB).replace('POST', 'CONNECT')],
   [431, `GET /${'x'.repeat(70_000)}`],
-])('who sends 4 MB before reading finds the %d that came meanwhile, and no reset: %.60j', async (status, head) => {
+])('who sends 4 MB before reading finds the %d that came meanwhile, and no reset', async (status, head) => {
   const { port } = await listen();
   const [socket, other] = [reader(port, head), await openSocket(port)];
   for (let sent = 0; sent < 4 * MB; sent += PIECE.length) {

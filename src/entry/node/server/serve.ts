@@ -76,7 +76,7 @@ export async function serve(options: ServeOptions) {
   const server = createServer({ ...LIMITS, ...options.limits, ...PARSING, ServerResponse: Answer }, answer)
     .on('connection', (socket) => traffic.accept(socket))
     .on('checkContinue', (incoming, outgoing) => {
-      // Where somebody reads the body. Who is refused before need not send it, and may not send another request behind that.
+      // The client is told to send its body when somebody reads it. A client that is refused before that need not send it.
       incoming.once('resume', () => outgoing.headersSent || outgoing.writeContinue());
       answer(incoming, outgoing);
     })

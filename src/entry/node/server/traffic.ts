@@ -63,7 +63,7 @@ export class Connection {
   constructor(socket: Socket, traffic: Traffic) {
     this.#socket = socket;
     this.#traffic = traffic;
-    // Node calls it behind the last answer, and the adapter where a body takes long. Theirs resets a client that still sends.
+    // Node calls it behind the last answer, the adapter where a body takes long. Node's own resets a client that still sends.
     socket.destroySoon = () => {
       if (!this.isDropping) this.end();
     };
@@ -100,7 +100,7 @@ export class Connection {
 
   /** Passes over what is left of a body that nobody has read, so that the connection can serve the next request. */
   #passOver(body: IncomingMessage): void {
-    body.removeAllListeners('data'); // a web stream of the adapter's pauses it at each
+    body.removeAllListeners('data'); // the adapter's web stream would pause the body at each chunk
     body.resume();
     if (!body.complete && this.#socket.writable) body.once('end', this.#drop());
   }
