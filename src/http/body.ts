@@ -45,8 +45,12 @@ export async function ignoredBodyOf(request: HonoRequest): Promise<string> {
   return new TextDecoder('latin1').decode(await inTime(request, () => request.body()));
 }
 
-/** Refuses bodies of more than `maxSize` bytes. It reads no more than that of a body that comes in chunks. */
-export const limitBody = (maxSize: number): HttpDeps['limitBody'] => bodyLimit({ maxSize, onError: tooLarge });
+/** Refuses bodies of more than `maxSize` bytes: by their length unread. Of one that comes in chunks it reads no more than that. */
+export function limitBody(maxSize: number): NonNullable<HttpDeps['limitBody']> {
+  const limit: NonNullable<HttpDeps['limitBody']> = bodyLimit({ maxSize, onError: tooLarge });
+  // It begins to read before it looks at the length, and who waits for a 100 would be told to go on.
+  return (c, next) => (Number(c.req.header('content-length')) > maxSize ? tooLarge() : limit(c, next));
+}
 
 const tooLarge = (): never => {
   throw GatewayError.of('payload_too_large');

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Kind, isInstalled, startBalancer } from '../support/balancers.ts';
+import { openWorld } from '../support/world.ts';
 import { listenLocally } from '../support/ports.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -80,5 +81,17 @@ describe.each<Kind>(['haproxy', 'nginx'])('%s', (kind) => {
     const [other] = gateways.filter(({ listening }) => listening).map(portOf);
     expect(await ask(byHeader('account'))).toBe(other);
     expect(await ask(byHeader('account'))).toBe(other);
+  });
+
+  test.skipIf(!isHere)(`finds a gateway by HTTP/1.0 without a Host, too${skipped}`, async () => {
+    const { gateway } = await openWorld();
+    const changes = {
+      'http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host gateway': 'http-check send meth GET uri /readyz',
+      'proxy_http_version 1.1;': 'proxy_http_version 1.0;',
+      'proxy_set_header Host $http_host;': 'proxy_set_header Host "";',
+    };
+    const balancer = await startBalancer(kind, [`127.0.0.1:${gateway.port}`, '127.0.0.1:1'], changes);
+    closing.unshift(() => balancer.stop());
+    expect((await fetch(`${balancer.url}/livez`)).status).toBe(200);
   });
 });

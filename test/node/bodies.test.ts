@@ -6,6 +6,7 @@ import { get, head, HOST, JSON_TYPE, oneAfterOther, PATH, post, useGateway } fro
 /** Bodies where none belongs, that do not come, come in pieces or break off. */
 
 const LIMIT = 65_536;
+const MB = 1_048_576;
 
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
@@ -60,11 +61,14 @@ describe.each(Object.entries(SENT))('a body that nobody takes, %s,', (_, sentAs)
   test.each(['DELETE /api/v2/payment/method/', 'POST /api/v2/apikey/'])(
     'to %s is too large above it, and asks nobody',
     async (startLine) => {
-      const [first, second] = await withBody(startLine, sentAs('x'.repeat(LIMIT + 1)));
-      expectProblem(first!, { status: 413, code: 'payload_too_large', instance: startLine.split(' ')[1]! });
-      expect(second).toMatchObject({ status: 200 });
+      for (const size of [LIMIT + 1, 4 * MB]) {
+        const [first, second] = await withBody(startLine, sentAs('x'.repeat(size)));
+        expectProblem(first!, { status: 413, code: 'payload_too_large', instance: startLine.split(' ')[1]! });
+        expect(second).toMatchObject({ status: 200 });
+      }
       expect(stage.upstream.calls).toEqual([]);
-      expect(stage.gateway.lines).toMatchObject([{ status: 413, code: 'payload_too_large' }]);
+      const line = { status: 413, code: 'payload_too_large' };
+      expect(stage.gateway.lines).toMatchObject([line, line]);
     },
   );
 });
@@ -90,6 +94,16 @@ describe.each(['Content-Length: 5\r\n\r\n{', 'Transfer-Encoding: chunked\r\n\r\n
     expectProblem(await socket.readResponse(), { status: 408, code: 'request_timeout' });
     expect(stage.upstream.calls).toEqual([]);
   });
+});
+
+test.each([
+  [413, post(`Content-Length: ${LIMIT + 1}\r\nExpect: 100-continue\r\n`)],
+  [401, post('Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n').replace('Token', 'Basic')],
+])('who asks before sending a body is told %d, not to go on', async (status, text) => {
+  const socket = await stage.open();
+  await socket.write(text);
+  await socket.closed;
+  expect(statusesIn(socket.unread())).toEqual([status]);
 });
 
 const statusesIn = (text: string) => [...text.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => Number(status));

@@ -10,9 +10,11 @@ import { authorization, get, head, HOST, oneAfterOther, PATH, post, useGateway }
 
 const stage = useGateway();
 
+const older = (request: string) => request.replace('HTTP/1.1', 'HTTP/1.0');
+
 const HOSTS = 'a.example/x user@a.example a.example?x a.example:99999 a%2eexample [::1 1.2.3.4.5 gätewäy.example';
 
-describe(says('No `Host`, two of them or a malformed one: 400.'), () => {
+describe(says('No `Host`, two of them or a malformed one: 400; HTTP/1.0 needs none.'), () => {
   const malformed = [...HOSTS.split(' '), 'gateway example', 'one.example, two.example', ''];
   const lines = [
     '',
@@ -22,7 +24,8 @@ describe(says('No `Host`, two of them or a malformed one: 400.'), () => {
   ];
 
   test.each(lines)('%j', async (hosts) => {
-    for (const bytes of [get(hosts), head('POST /api/v2/apikey/', `${hosts}Content-Length: 2\r\n`, '{}')])
+    const all = [get(hosts), head('POST /api/v2/apikey/', `${hosts}Content-Length: 2\r\n`, '{}')];
+    for (const bytes of hosts ? [...all, ...all.map(older)] : all)
       expectProblem(await stage.raw(bytes), { status: 400, code: 'bad_request' });
     expect(stage.upstream.calls).toEqual([]);
     await stage.expectServing();
@@ -32,13 +35,35 @@ describe(says('No `Host`, two of them or a malformed one: 400.'), () => {
     for (const host of ['gateway.example.', 'my_gateway', 'GATEWAY.example', '198.51.100.7:80', '[2001:db8::1]:8787'])
       expect((await stage.raw(get(`Host: ${host}\r\n`))).status).toBe(200);
   });
+
+  test('then it is the address where the client has connected, which no `Origin` may name', async () => {
+    stage.upstream.on(
+      'GET /api/v2/payment/method/',
+      json(200, `{"next":"${stage.upstream.url}/api/v2/payment/method/?page=2"}`),
+    );
+    const url = `http://127.0.0.1:${stage.gateway.port}`;
+    const asked = (line: string, target = '/api/v2/payment/method/') => stage.raw(older(head(`GET ${target}`, line)));
+    expect((await asked('')).body).toContain(`"next":"${url}/api/v2/payment/method/?page=2"`);
+    expect((await asked('', 'http://a.example/api/v2/payment/method/')).body).toContain(
+      '"next":"http://a.example/api/',
+    );
+    expectProblem(await asked(`Origin: ${url}\r\n`), { status: 403, code: 'origin_rejected' });
+  });
+
+  test('and an answer without a length ends with the connection', async () => {
+    const accepted = `TE: chunked\r\nAccept: application/x-ndjson\r\n`;
+    const socket = await stage.open();
+    const [answer] = await oneAfterOther(socket, older(head('GET /bff/v1/account-overview', accepted)));
+    expect(answer).toMatchObject({ status: 200, body: expect.stringMatching(/^(\{.*\}\n)+$/) });
+    expect(answer!.headers).not.toHaveProperty('transfer-encoding');
+    await socket.closed;
+  });
 });
 
 const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
 /** All 400. */
 const REFUSED: readonly string[] = [
-  get('').replace('1.1', '1.0'),
   head(`GET http://other.example${PATH}`, HOST),
   head(`GET http://gateway.example:81${PATH}`, HOST),
   head('GET ftp://gateway.example/', HOST),
@@ -46,7 +71,8 @@ const REFUSED: readonly string[] = [
   get(HOST).replace('1.1', '0.9'),
   ...['x', 'gzip, chunked', ', chunked', '"chunked"'].map((coding) => get(`${HOST}Transfer-Encoding: ${coding}\r\n`)),
   get(`${HOST}Transfer-Encoding: gzip\r\n${CHUNKED}`),
-  get(HOST + CHUNKED).replace('1.1', '1.0'),
+  older(get(HOST + CHUNKED)),
+  older(head('GET http://a.example:x/', '')),
   `GET ${PATH}\r\n\r\n`,
 ];
 

@@ -1,11 +1,13 @@
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { Hono } from 'hono';
 import { expect, onTestFinished, test } from 'vitest';
 import { serve } from '../../src/entry/node/server/serve.ts';
 import type { Env } from '../../src/http/request.ts';
 import { says } from '../support/contract.ts';
 import { openSocket } from '../support/raw-client.ts';
+import { oneAfterOther } from './raw.ts';
 
 const MB = 1_048_576;
 /** More than the kernel keeps for both sides together: what is read beyond that was sent meanwhile. */
@@ -37,6 +39,7 @@ async function listen(mostUnreadBytes = Infinity) {
   const app = new Hono<Env>()
     .get('/big', (c) => c.body(BIG))
     .get('/half', (c) => c.body(streamed(BIG, goOn.promise)))
+    .post('/refused', (c) => c.text('', 413))
     .get('/streamed', (c) => c.body(streamed(text('one\n'), goOn.promise)))
     .get('/late', async (c) => {
       await goOn.promise;
@@ -48,17 +51,21 @@ async function listen(mostUnreadBytes = Infinity) {
   onTestFinished(() => serving.drain(0));
   let now = performance.timeOrigin; // later than any time of this process
   const pass = (ms: number) => serving.sweep((now += ms));
-  return { port: Number(new URL(serving.url).port), goOn, unread, pass };
+  return { serving, port: Number(new URL(serving.url).port), goOn, unread, pass };
 }
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
+const refused = (bytes: number) => `POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: ${bytes}\r\n\r\n`;
+
+const closing = (head: string) => head.replace('\r\n', '\r\nConnection: close\r\n');
+
 /** A client that has sent its request and reads only when it is told to. */
-function reader(port: number, path: string): Socket {
+function reader(port: number, head: string): Socket {
   const socket = connect({ port, host: '127.0.0.1' });
   onTestFinished(() => void socket.destroy());
   socket.on('error', () => {}); // 'close' follows
-  socket.write(get(path));
+  socket.write(head);
   return socket;
 }
 
@@ -71,7 +78,7 @@ test.each(['/big', '/half'])(
   `${says('a client that has something to read and takes nothing for 30 s is cut')}, whatever it sends meanwhile: %s`,
   async (path) => {
     const { port, unread, pass } = await listen();
-    const socket = reader(port, path);
+    const socket = reader(port, get(path));
     await untilSo(() => (pass(0), unread() > 0));
     pass(STALLED_MS - 1);
     expect(unread()).toBeGreaterThan(0);
@@ -86,7 +93,7 @@ test.each(['/big', '/half'])(
 
 test('who reads slowly gets it all', async () => {
   const { port, unread, pass } = await listen();
-  const socket = reader(port, '/big');
+  const socket = reader(port, get('/big'));
   await untilSo(() => (pass(0), unread() > 0));
   let [all, step] = [0, 0];
   for await (const bytes of socket as AsyncIterable<Buffer>) {
@@ -120,12 +127,66 @@ test.each([
 
 test(`${says('Bytes that clients have not read yet are bounded')}: who has taken nothing for longest is cut off`, async () => {
   const { port, unread } = await listen(1.5 * BIG.length);
-  const longest = reader(port, '/big');
+  const longest = reader(port, get('/big'));
   await untilSo(() => unread() > 0);
-  const other = reader(port, '/big');
+  const other = reader(port, get('/big'));
   let all = 0;
   other.on('data', (bytes) => (all += bytes.length));
   await untilSo(() => all > BIG.length);
   await untilSo(() => (longest.write('\r\n'), longest.closed));
   await untilSo(() => unread() === 0);
+});
+
+const PIECE = Buffer.alloc(65_536, 'x');
+
+test.each([
+  [413, closing(refused(4 * MB))],
+  [
+    404,
+    closing(
+      refused(4 * MB)
+        .replace('/refused', '/x')
+        .replace(/Content.*\r\n/, 'Transfer-Encoding: chunked\r\n'),
+    ) + '400000\r\n',
+  ],
+  [400, refused(4 * MB).replace('POST', 'WHAT')],
+  [400, refused(4 * MB).replace('POST', 'CONNECT')],
+  [431, `GET /${'x'.repeat(70_000)}`],
+])('who sends 4 MB before reading finds the %d that came meanwhile, and no reset', async (status, head) => {
+  const { port } = await listen();
+  const [socket, other] = [reader(port, head), await openSocket(port)];
+  for (let sent = 0; sent < 4 * MB; sent += PIECE.length) {
+    await promisify<Buffer, void>(socket.write.bind(socket))(PIECE);
+    await oneAfterOther(other, get('/nowhere')); // the listener has had its turn
+  }
+  let answer = '';
+  for await (const bytes of socket as AsyncIterable<Buffer>) answer += bytes.toString();
+  expect(answer).toMatch(`HTTP/1.1 ${status} `);
+});
+
+test.each([refused(64 * MB), closing(refused(64 * MB))])(
+  'but who sends more than 5 MB, or for 2 s, is cut off: %j',
+  async (head) => {
+    const { port, pass, serving } = await listen();
+    const [slow, fast] = [await openSocket(port), reader(port, head)];
+    await untilSo(() => (fast.write(PIECE), fast.closed));
+    const open = () => serving.load().connections;
+    await oneAfterOther(slow, head);
+    pass(0);
+    pass(1_999);
+    expect(open()).toBe(1);
+    pass(1);
+    await untilSo(() => open() === 0);
+  },
+);
+
+test('nor does the end of the process reset it', async () => {
+  const { port, serving } = await listen();
+  const socket = await openSocket(port);
+  await oneAfterOther(socket, refused(20_000));
+  let isDrained = false;
+  const drained = serving.drain(60_000).then(() => (isDrained = true));
+  for (let sent = 0; sent < 20_000; sent++) await Promise.all([socket.write('x'), turn()]);
+  expect(isDrained).toBe(false);
+  await drained;
 });

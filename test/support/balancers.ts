@@ -51,13 +51,21 @@ export interface Balancer {
   stop(): Promise<void>;
 }
 
-/** Before gateways at `host:port`. Resolves where one of them is asked. */
-export async function startBalancer(kind: Kind, gateways: readonly string[]): Promise<Balancer> {
+/** Before gateways at `host:port`, with changes of what we ship. Resolves where one of them is asked. */
+export async function startBalancer(
+  kind: Kind,
+  gateways: readonly string[],
+  changes: Readonly<Record<string, string>> = {},
+): Promise<Balancer> {
   const { args, config } = PROGRAMS[kind];
   const port = await freePort();
   const dir = mkdtempSync(join(tmpdir(), 'portico-balancer-'));
   const file = join(dir, 'balancer.conf');
-  writeFileSync(file, await config(port, gateways));
+  const text = await config(port, gateways);
+  writeFileSync(
+    file,
+    text.replace(/^ *(.*)$/gm, (line, words: string) => changes[words] ?? line),
+  );
   const child = spawn(kind, args(file), { stdio: 'ignore' });
   const end = () => {
     child.kill('SIGTERM');

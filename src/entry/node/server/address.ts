@@ -65,8 +65,12 @@ function withoutPort(hop: string): string {
   return ipv4 ?? ipv6 ?? hop.trim();
 }
 
+/** The host and port of a server that listens there. */
+export const hostAt = (address: string, port: number): string =>
+  `${address.includes(':') ? `[${address}]` : address}:${port}`;
+
 /** Undefined if the text is no address. An IPv4-mapped IPv6 address becomes the IPv4 address. */
-function canonical(text = ''): string | undefined {
+export function canonical(text = ''): string | undefined {
   const kind = isIP(text);
   if (kind !== 6) return kind === 4 ? text : undefined;
   const [address = ''] = text.split('%', 1); // a zone says which interface, not who

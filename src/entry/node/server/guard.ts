@@ -1,4 +1,6 @@
+import type { Socket } from 'node:net';
 import type { ErrorCode } from '../../../core/errors.ts';
+import { canonical, hostAt } from './address.ts';
 import type { Answer } from './traffic.ts';
 
 /** More than any client sends. Beyond its own, higher limit Node drops headers silently. */
@@ -13,8 +15,8 @@ const DOT_SEGMENT = /\/\.\.?(?:\/|$)/;
 
 /** Why a request is refused before the app sees it; undefined if it is not. */
 export function refusalOf(answer: Answer): ErrorCode | undefined {
-  const { rawHeaders, headers, method = '', url = '', httpVersionMajor, httpVersionMinor } = answer.req;
-  const { host = '', 'transfer-encoding': coding } = headers;
+  const { rawHeaders, headers, method = '', url = '', httpVersionMajor, httpVersionMinor, socket } = answer.req;
+  const { 'transfer-encoding': coding } = headers;
   // A proxy may see the end of the request elsewhere. Node's parser refuses most of these, but accepts HTTP/0.9 and HTTP/2.0,
   // codings in front of `chunked`, and any coding at all from a client of HTTP/1.0 (RFC 9112, section 6.1).
   const isFramed = coding === undefined || (httpVersionMinor > 0 && coding.toLowerCase() === 'chunked');
@@ -23,10 +25,17 @@ export function refusalOf(answer: Answer): ErrorCode | undefined {
   let size = method.length + url.length + ' '.length + ' HTTP/1.1\r\n\r\n'.length + 2 * rawHeaders.length;
   for (const text of rawHeaders) size += text.length;
   if (rawHeaders.length > 2 * MAX_HEADERS || size > MAX_BYTES) return 'request_header_fields_too_large';
-  if (!isGood || !isGoodHost(host)) return 'bad_request';
+  if (!isGood) return 'bad_request';
+  const [, authority, rest = '/'] = url.startsWith('/') ? [] : (ABSOLUTE.exec(url) ?? []);
+  if (httpVersionMinor === 0) {
+    answer.useChunkedEncodingByDefault = false; // Node would send chunks where there is a `TE` (RFC 9112, section 6.1)
+    if (headers.host === undefined && authority === undefined && headers.origin !== undefined) return 'origin_rejected';
+    headers.host ??= authority ?? hostOf(socket);
+  }
+  const { host = '' } = headers;
+  if (!isGoodHost(host)) return 'bad_request';
   let target = url;
   if (!url.startsWith('/')) {
-    const [, authority, rest = '/'] = ABSOLUTE.exec(url) ?? [];
     if (authority?.toLowerCase() !== host.toLowerCase()) return 'bad_request'; // RFC 9112, section 3.2
     answer.req.url = target = rest; // of an absolute one the adapter would make another
   }
@@ -36,6 +45,11 @@ export function refusalOf(answer: Answer): ErrorCode | undefined {
     ? !DOT_SEGMENT.test(path)
     : URL.parse(`http://portico${path}`)?.pathname === path;
   return isKept ? undefined : 'unknown_endpoint';
+}
+
+/** Where the client has connected, in place of a host that it does not name. No `Origin` is compared with that. */
+function hostOf({ localAddress, localPort = 0 }: Socket): string {
+  return hostAt(canonical(localAddress) ?? 'localhost', localPort);
 }
 
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;

@@ -8,6 +8,7 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
 import type { refuser } from '../../../http/reply.ts';
 import type { Env } from '../../../http/request.ts';
+import { hostAt } from './address.ts';
 import { MAX_HEADERS, refusalOf } from './guard.ts';
 import { Answer, type Connection, Traffic } from './traffic.ts';
 
@@ -74,6 +75,11 @@ export async function serve(options: ServeOptions) {
   const answer = ({ socket }: IncomingMessage, outgoing: Answer) => traffic.connections.get(socket)?.add(outgoing);
   const server = createServer({ ...LIMITS, ...options.limits, ...PARSING, ServerResponse: Answer }, answer)
     .on('connection', (socket) => traffic.accept(socket))
+    .on('checkContinue', (incoming, outgoing) => {
+      // The client is told to send its body when somebody reads it. A client that is refused before that need not send it.
+      incoming.once('resume', () => outgoing.headersSent || outgoing.writeContinue());
+      answer(incoming, outgoing);
+    })
     .on('checkExpectation', answer)
     .on('clientError', ({ code }: NodeJS.ErrnoException, socket) => refuseUnparsable(traffic, socket, code))
     .on('connect', (_, socket) => refuseUnparsable(traffic, socket));
@@ -138,28 +144,24 @@ const STATUSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** How long a client may take to read the refusal. Closed at once, a reset would overtake it. */
-const LINGER_MS = 1_000;
-
 /** What never becomes a request gets a bare status, unless the client would take it for the answer to another request. */
 function refuseUnparsable(traffic: Traffic, socket: Duplex, code = ''): void {
   const connection = traffic.connections.get(socket as Socket);
+  if (connection?.isDropping) return connection.end(); // it has its answer
   const { bytesRead } = socket as Socket; // a client that connects ahead would take a 408 for its answer
   const isSilent = !socket.writable || code === 'ECONNRESET' || bytesRead === 0;
-  if (isSilent || isMistakable(connection)) return void socket.destroy();
+  if (!connection || isSilent || isMistakable(connection)) return void socket.destroy();
   socket.on('error', () => socket.destroy());
   socket.end(`HTTP/1.1 ${STATUSES[code] ?? '400 Bad Request'}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-  const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();
-  socket.once('close', () => clearTimeout(leave));
+  connection.end();
 }
 
 /** Whether an answer is under way, or due to a request before, or the request that goes wrong has been answered already. */
-function isMistakable(connection: Connection | undefined): boolean {
-  if (!connection?.last) return false;
+function isMistakable(connection: Connection): boolean {
+  if (!connection.last) return false;
   const { writableFinished, headersSent, req } = connection.last;
   return writableFinished ? !req.complete : connection.waiting.length > 0 || headersSent || req.complete;
 }
 
 /** The URL of a server that listens there. */
-export const urlAt = (host: string, port: number): string =>
-  `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+export const urlAt = (host: string, port: number): string => `http://${hostAt(host, port)}`;

@@ -1,4 +1,4 @@
-import { ServerResponse } from 'node:http';
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -9,6 +9,10 @@ const MOST_PIPELINED = 32;
 
 /** A client that has something to read and takes nothing for so long is cut off. */
 const STALLED_MS = 30_000;
+
+/** What a client may still send when its answer is complete, and for how long. Beyond that it is cut off. */
+const MOST_DROPPED_BYTES = 5 * 1_048_576;
+const DROPPED_MS = 2_000;
 
 /**
  * How long there has to be no request before idle connections are closed: a request may be on its way. In several looks,
@@ -49,6 +53,8 @@ export class Connection {
   unread = 0;
   /** When the client was last seen to take something, in milliseconds of `performance.now()`. */
   takenAt = 0;
+  /** When the first look found that what comes is dropped. */
+  #droppedSince: number | undefined;
   /** What the kernel had taken at `takenAt`. */
   #taken = 0;
   readonly #socket: Writing;
@@ -57,6 +63,10 @@ export class Connection {
   constructor(socket: Socket, traffic: Traffic) {
     this.#socket = socket;
     this.#traffic = traffic;
+    // Node calls it behind the last answer, the adapter where a body takes long. Node's own resets a client that still sends.
+    socket.destroySoon = () => {
+      if (!this.isDropping) this.end();
+    };
   }
 
   /** Begins the request at once, or when those before it are over. Too many of them end the connection. */
@@ -82,14 +92,56 @@ export class Connection {
     this.current = undefined;
     this.#traffic.size--;
     this.#count(0);
+    if (!answer.req.complete || answer.req.isPaused()) this.#passOver(answer.req);
     // Behind an answer with `Connection: close`, after which Node ends the socket, nothing is begun (RFC 9112, section 9.6).
     const next = this.#socket.writable ? this.waiting.shift() : undefined;
     if (next) this.#begin(next);
   }
 
+  /** Passes over what is left of a body that nobody has read, so that the connection can serve the next request. */
+  #passOver(body: IncomingMessage): void {
+    body.removeAllListeners('data'); // the adapter's web stream would pause the body at each chunk
+    body.resume();
+    if (!body.complete && this.#socket.writable) body.once('end', this.#drop());
+  }
+
+  get isDropping(): boolean {
+    return this.#traffic.dropping.has(this);
+  }
+
+  /**
+   * Sends no more after this, and drops what still comes until the client has closed, too. Closed at once, a reset could
+   * overtake the answer (RFC 9112, section 9.6).
+   */
+  end(): void {
+    this.#socket.end();
+    if (this.isDropping) return;
+    this.#socket.removeAllListeners('data').resume(); // nothing is parsed any more
+    this.#drop();
+  }
+
+  /** Returns what ends it. */
+  #drop(): () => void {
+    let left = MOST_DROPPED_BYTES;
+    const count = ({ length }: Buffer) => {
+      left -= length;
+      if (left < 0) this.#socket.destroy();
+    };
+    this.#droppedSince = undefined;
+    this.#traffic.dropping.add(this);
+    // One that was paused is resumed by then: with a listener for `data` Node no longer does that.
+    const counting = setImmediate(() => this.#socket.on('data', count));
+    return () => {
+      clearImmediate(counting);
+      this.#socket.off('data', count);
+      this.#traffic.dropping.delete(this);
+    };
+  }
+
   /** What is done when its socket has closed. */
   close(): void {
     this.#traffic.connections.delete(this.#socket);
+    this.#traffic.dropping.delete(this);
     this.#traffic.size -= this.waiting.length;
     this.#count(0);
   }
@@ -114,6 +166,10 @@ export class Connection {
 
   /** Cuts off a client that has something to read and has taken nothing for `STALLED_MS`, whatever it sends meanwhile. */
   sweep(now: number): void {
+    if (this.isDropping) {
+      this.#droppedSince ??= now;
+      if (now - this.#droppedSince >= DROPPED_MS) return this.cutOff();
+    }
     this.look();
     const { _handle: handle } = this.#socket;
     const taken = handle ? handle.bytesWritten - handle.writeQueueSize : 0;
@@ -128,6 +184,8 @@ type Most = Readonly<Record<'requests' | 'unreadBytes', number>>;
 /** The connections of a listener, and the requests on them. It can be closed without dropping any that is under way. */
 export class Traffic {
   readonly connections = new Map<Socket, Connection>();
+  /** Those whose clients still send what nobody reads. */
+  readonly dropping = new Set<Connection>();
   readonly handle: (answer: Answer, traffic: Traffic) => void;
   /** Requests so far, those that have no answer yet, and those of them that take room: no probes, and none that only wait. */
   begun = 0;
@@ -185,7 +243,7 @@ export class Traffic {
     for (let quiet = 0; quiet < QUIET_LOOKS && Date.now() < endAt;) {
       const before = this.begun;
       await sleep(LOOK_MS);
-      quiet = this.size === 0 && this.begun === before ? quiet + 1 : 0;
+      quiet = this.size + this.dropping.size === 0 && this.begun === before ? quiet + 1 : 0;
     }
     return this.size;
   }
