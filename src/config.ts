@@ -136,7 +136,7 @@ const logRequests = readAs('all, errors, failures, or a share from 0 to 1 such a
   return /^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? { from: 500, share: Number(text) } : undefined;
 });
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+export const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const logLevel = z.pipe(plainText, z.enum(LEVELS, 'trace, debug, info, warn, error, fatal or silent'));
 
 /** The variables by the names that they have in `Config`: `upstreamBaseUrl` is `UPSTREAM_BASE_URL`. */

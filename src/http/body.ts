@@ -16,8 +16,7 @@ const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
 /** JSON in UTF-8, the only charset it may have (RFC 8259 section 8.1). */
-const isJsonType = (type: string) =>
-  JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
+const isJsonType = (type: string) => JSON_TYPE.test(type) && /^utf-?8$/i.test(CHARSET.exec(type)?.[1] ?? 'utf-8'); // `utf8` is an alias in common use
 
 export const hasJsonType = (request: HonoRequest): boolean =>
   (request.header('content-encoding') ?? 'identity') === 'identity' && isJsonType(request.header('content-type') ?? '');

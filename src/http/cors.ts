@@ -11,13 +11,15 @@ export const EXPOSED =
 
 /**
  * The answer to a preflight: all that the gateway and handlers of a host take, whatever the browser asked for. The methods
- * are `KNOWN_METHODS` without OPTIONS; the headers are those that something here reads and a script may set.
+ * are `KNOWN_METHODS` without OPTIONS; the headers are those that something here reads and a script may set,
+ * and two that tracing in browsers adds to each request.
  */
 const PREFLIGHT = {
   'Access-Control-Max-Age': '7200',
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, PATCH, DELETE, PUT',
   'Access-Control-Allow-Headers':
-    'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, traceparent, tracestate',
+    'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, ' +
+    'traceparent, tracestate, baggage, sentry-trace',
 } as const;
 
 type CorsConfig = Pick<Config, 'allowedOrigins' | 'allowsLocalOrigins' | 'sessions'>;
@@ -67,10 +69,10 @@ const isPreflight = ({ method, head }: HonoRequest): boolean =>
 /** Whether an origin is the gateway's. Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
 export function isOwn(origin: string, request: HonoRequest, { publicUrl }: Config): boolean {
   if (publicUrl !== undefined) return origin === originOf(publicUrl);
-  return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(request.hostOrigin);
+  const [, scheme, host] = /^(https?):\/\/([\w.:[\]-]+)$/.exec(origin) ?? [];
+  const hostOf = (authority: string) => URL.parse(`${scheme}://${authority}`)?.host; // without the scheme's own port
+  return host !== undefined && hostOf(host) === hostOf(request.hostOrigin.replace(/^.*:\/\//, ''));
 }
-
-const hostOf = (origin: string) => origin.slice(origin.indexOf('://') + 3).toLowerCase();
 
 const originHeaders = (origin: string, withCookies: boolean) => ({
   'Access-Control-Allow-Origin': origin,

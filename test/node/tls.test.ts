@@ -1,3 +1,4 @@
+import dns from 'node:dns';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, request as forward } from 'node:http';
 import { createServer as createHttps } from 'node:https';
@@ -44,9 +45,10 @@ async function listenUntilEnd(server: Server): Promise<number> {
 
 /** One with TLS that gives a good answer to all. */
 async function startTlsUpstream(options: TlsOptions = first.server) {
-  const calls: { readonly shown: unknown; readonly headers: object }[] = [];
+  const calls: { readonly shown: unknown; readonly servername: unknown; readonly headers: object }[] = [];
   const server = createHttps(options, ({ socket, method, headers }, response) => {
-    calls.push({ shown: (socket as TLSSocket).getPeerCertificate().subject?.CN, headers });
+    const { servername } = socket as TLSSocket;
+    calls.push({ shown: (socket as TLSSocket).getPeerCertificate().subject?.CN, servername, headers });
     const isRead = method === 'GET';
     response.writeHead(isRead ? 200 : 201, { 'content-type': 'application/json' });
     response.end(exampleBody(isRead ? 'getSubscription' : 'createApiKey'));
@@ -84,6 +86,16 @@ test(`PEM: ${says('whom to trust beside the usual authorities, and what to show'
   const hides = await openTo(upstream.url, filesOf('UPSTREAM', { ca: first.ca }));
   expect((await hides.ask()).status).toBe(502);
   expect(upstream.calls).toHaveLength(2);
+});
+
+test('a host with a dot at its end is a name without it in TLS', async () => {
+  const upstream = await startTlsUpstream();
+  const addresses = [{ address: '127.0.0.1', family: 4 }];
+  vi.spyOn(dns, 'lookup').mockImplementation(((_: string, __: object, done: (...args: unknown[]) => void) =>
+    done(null, addresses)) as typeof dns.lookup);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const dotted = await openTo(upstream.url.replace('127.0.0.1', 'localhost.'), filesOf('UPSTREAM', { ca: first.ca }));
+  expect([(await dotted.ask()).status, upstream.calls[0]?.servername]).toEqual([200, 'localhost']);
 });
 
 test.each([

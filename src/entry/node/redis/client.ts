@@ -35,7 +35,7 @@ export class Connection {
 
   constructor({ host, port }: StoreNode, { tls, secured, timeouts }: StoreAddress) {
     const { Redis } = load('ioredis');
-    const named = isIP(host) === 0 ? { servername: host } : {}; // in TLS an IP address is no name
+    const named = isIP(host) === 0 ? { servername: host.replace(/\.$/, '') } : {}; // in TLS an IP address is no name
     const security = tls ? { tls: { secureContext: secured?.secureContext, ...named } } : {};
     this.client = new Redis({ ...OPTIONS, ...timeouts, host, port, ...security });
     this.client.on('error', (error) => (this.#cause ??= error));

@@ -48,7 +48,7 @@ export interface Served {
 
 /** Slow heads and bodies are cut off in seconds; Node's own limits leave them for minutes. */
 const LIMITS = {
-  keepAliveTimeout: 65_000, // longer than balancers keep idle connections
+  keepAliveTimeout: 65_000, // longer than most balancers keep idle connections; docs/deploying.md says which do not
   headersTimeout: 3_000,
   requestTimeout: 5_000,
   connectionsCheckingInterval: 500,

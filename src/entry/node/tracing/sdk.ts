@@ -69,7 +69,7 @@ function hearTroubles(logger: Logger, host: string | undefined): void {
 }
 
 /** A code of the system or a status of the collector; a variable; no answer in time; spans that there was no room for. */
-const TROUBLE = /"code":"(\w{1,40})"|\b(OTEL_[A-Z_]{1,60})|\b(time)d? ?out\b|\b(Dropped) \d+ spans/i;
+const TROUBLE = /"code":"([\w/]{1,80})"|\b(OTEL_[A-Z_]{1,60})|\b(time)d? ?out\b|\b(Dropped) \d+ spans/i;
 
 const countIn = (name: string, otherwise: number): number => {
   const count = Number(process.env[name]);
