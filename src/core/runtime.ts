@@ -57,10 +57,14 @@ export const pause = (clock: Clock, ms: number): Promise<void> =>
   new Promise((resolve) => void clock.after(ms, resolve));
 
 /**
- * Returns a function that tells how many milliseconds have passed since this call. It goes by the clock that has advanced
- * further: `now` may stand still while the machine sleeps, and `wall` may be set back.
+ * Milliseconds since both clocks said `now` and `wall`. The clock counts that has advanced further: `now` may stand still
+ * while the machine sleeps, and `wall` may be set back.
  */
+export const msSince = (clock: Pick<Clock, 'now' | 'wall'>, now: number, wall: number): number =>
+  Math.max(clock.now() - now, clock.wall() - wall);
+
+/** Returns a function that tells how many milliseconds have passed since this call. */
 export function stopwatch(clock: Clock): () => number {
   const [now, wall] = [clock.now(), clock.wall()];
-  return () => Math.max(clock.now() - now, clock.wall() - wall);
+  return () => msSince(clock, now, wall);
 }

@@ -1,5 +1,5 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { Clock, WaitUntil } from '../core/runtime.ts';
+import { type Clock, msSince, type WaitUntil } from '../core/runtime.ts';
 
 /** Keyed hash of a credential, or of a client's address for the calls that take none. */
 export type AccountId = string;
@@ -45,11 +45,8 @@ export interface Entry {
   readonly isNeverStale?: boolean | undefined;
 }
 
-/** The age of an entry in milliseconds, by the clock that has advanced further: one stands still while the machine sleeps, the other may be set back. */
-export const ageMsOf = (
-  { storedAt, storedWall }: Pick<Entry, 'storedAt' | 'storedWall'>,
-  clock: Pick<Clock, 'now' | 'wall'>,
-): number => Math.max(clock.now() - storedAt, clock.wall() - storedWall);
+/** The age of an entry, in milliseconds. */
+export const ageMsOf = ({ storedAt, storedWall }: Entry, clock: Clock): number => msSince(clock, storedAt, storedWall);
 
 /** How long an entry is fresh when its policy says `freshMs`. */
 export const freshFor = (entry: Entry | undefined, freshMs: number) => Math.min(entry?.maxFreshMs ?? freshMs, freshMs);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { Clock } from '../../../core/runtime.ts';
+import { type Clock, msSince } from '../../../core/runtime.ts';
 import type { Swapped } from '../../../store/backend.ts';
 import type { AccountId, Period, WindowUse } from '../../../store/port.ts';
 import type { SealedNext, SealedValue, Shelf } from '../../../store/sealed.ts';
@@ -61,7 +61,7 @@ export class RedisShelf implements Shelf {
   get isThere(): boolean {
     const { clock } = this.#options;
     const { now, wall } = this.#heard;
-    return this.#connection !== undefined && Math.max(clock.now() - now, clock.wall() - wall) < SILENCE_MS;
+    return this.#connection !== undefined && msSince(clock, now, wall) < SILENCE_MS;
   }
 
   now(): number {
