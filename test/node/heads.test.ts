@@ -44,6 +44,7 @@ describe(says('No `Host`, two of them or a malformed one: 400; HTTP/1.0 needs no
     const url = `http://127.0.0.1:${stage.gateway.port}`;
     const asked = (line: string, target = '/api/v2/payment/method/') => stage.raw(older(head(`GET ${target}`, line)));
     expect((await asked('')).body).toContain(`"next":"${url}/api/v2/payment/method/?page=2"`);
+    expect((await stage.raw('OPTIONS / HTTP/1.0\r\n\r\n')).body).toContain('ready'); // HAProxy's plain `option httpchk`
     expect((await asked('', 'http://a.example/api/v2/payment/method/')).body).toContain(
       '"next":"http://a.example/api/',
     );

@@ -30,6 +30,9 @@ export function refusalOf(answer: Answer): ErrorCode | undefined {
   if (httpVersionMinor === 0) {
     answer.useChunkedEncodingByDefault = false; // Node would send chunks where there is a `TE` (RFC 9112, section 6.1)
     if (headers.host === undefined && authority === undefined && headers.origin !== undefined) return 'origin_rejected';
+    // So HAProxy's plain `option httpchk` asks whether an instance is ready.
+    if (headers.host === undefined && method === 'OPTIONS' && url === '/')
+      Object.assign(answer.req, { method: 'GET', url: '/readyz' });
     headers.host ??= authority ?? hostOf(socket);
   }
   const { host = '' } = headers;
