@@ -61,6 +61,10 @@ async function answering(answer: Answer): Promise<ScriptedUpstream> {
 
 const at = async (answer: Answer): Promise<Env> => ({ UPSTREAM_BASE_URL: (await answering(answer)).url });
 
+/** An upstream behind a proxy that answers all with this status itself. */
+const behindProxy = async (status: number): Promise<Env> =>
+  is(`http://${NO_NAME}`, { HTTP_PROXY: (await answering(json(status, {}))).url });
+
 /** An upstream with a certificate that nobody has signed. */
 async function untrusted(env: Env = {}): Promise<Env> {
   const server = createTlsServer(selfSigned, (socket) => socket.on('error', () => {}).end('no HTTP\r\n\r\n'));
@@ -103,6 +107,8 @@ const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] =
     /^bad   upstream .*ECONNREFUSED.*look at HTTPS_PROXY and HTTP_PROXY$/,
     () => is(sandbox.url, { HTTP_PROXY: `http://${NOBODY}` }),
   ],
+  ['a proxy that wants a login', /^bad   upstream .*PROXY_407\)\. The proxy wants a login: /, () => behindProxy(407)],
+  ['a proxy that fails', /^bad   upstream       fails with 502.* Or it is the proxy/, () => behindProxy(502)],
   ['a wrong path', /^bad   upstream       answers 404 /, () => is(`${sandbox.url}/v7`)],
   ['a redirect', /^bad   upstream       answers 301 /, () => at(json(301, {}, { location: 'https://a.example' }))],
   ['an upstream that fails', /^bad   upstream       fails with 500/, () => at(json(500, {}))],

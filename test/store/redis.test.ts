@@ -163,6 +163,13 @@ describe.skipIf(!hasRedis)(`${says('Redis 7 or Valkey 8, one node or Sentinel')}
   });
 
   describe('of another store', () => {
+    test('says so when it begins, too: until its time is over purchases wait', async () => {
+      await redis.client.flushall();
+      const { shelf, troubles, until } = await open();
+      await until(() => shelf.isThere);
+      expect([...troubles]).toContain('ANOTHER_STORE');
+    });
+
     test('reads nothing, and learns at once which it is', async () => {
       const { shelf, troubles } = await opened();
       expect([shelf.token, shelf.reliableAt]).toEqual([token, WINDOW_MS]);
@@ -256,7 +263,7 @@ describe.skipIf(!hasRedis)(`${says('Redis 7 or Valkey 8, one node or Sentinel')}
     test('NOAUTH, WRONGPASS, NOPERM, and none where a password is given that nobody asks for', async () => {
       const troublesAt = async (login: string) => {
         const { troubles, shelf } = await open(redis.url.replace('//', `//${login}`));
-        return [...troubles, shelf.isThere].filter((one) => one !== 'NOT_PERSISTENT');
+        return [...troubles, shelf.isThere].filter((one) => one !== 'NOT_PERSISTENT' && one !== 'ANOTHER_STORE');
       };
       expect(await troublesAt(':password@')).toEqual([true]);
       await redis.client.call('ACL', 'SETUSER', 'weak', 'on', '>p', '~*', '+@all', '-hset');

@@ -106,16 +106,20 @@ async function askUpstream({ config, settings, key }: Configured, tell: Tell): P
     late.addEventListener('abort', () => exchange.abort(late.reason));
     return exchange.answer;
   };
+  const orProxy = (finding: Finding): Finding =>
+    finding[0] === 'bad' && way.proxy
+      ? ['bad', finding[1], `${finding[2]}. Or it is the proxy: look at HTTPS_PROXY and HTTP_PROXY`]
+      : finding;
   try {
     const answered = ofAnswer(await ask());
-    tell('upstream', ...answered);
+    tell('upstream', ...orProxy(answered));
     if (answered[0] !== 'good') return;
     tell('upstream', ...(await distance(FAR_UPSTREAM_MS, ask)));
     if (typeof key !== 'string' || key === '') tell('key', 'good', 'PORTICO_KEY is not set: none was tried');
     else if (!/^[!-~]{1,4096}$/.test(key)) tell('key', 'bad', 'PORTICO_KEY is not 1 to 4096 visible ASCII characters');
     else tell('key', ...ofKey(await ask('authorization', `Token ${key}`)));
   } catch (error) {
-    tell('upstream', ...ofFailure(error, way.proxy !== undefined));
+    tell('upstream', ...orProxy(ofFailure(error)));
   } finally {
     await close();
   }
@@ -140,18 +144,20 @@ function ofKey({ status }: RawAnswer): Finding {
 }
 
 const UPSTREAM_ADVICE: Readonly<Record<string, string>> = {
+  login: 'The proxy wants a login: put user:password@ before the host in HTTPS_PROXY or HTTP_PROXY',
   dns: 'Look at the host in UPSTREAM_BASE_URL, and at the resolver of this machine',
   refused: 'Is it running? Look at host and port in UPSTREAM_BASE_URL',
   timeout: 'A firewall may drop what is sent: look at host and port in UPSTREAM_BASE_URL',
   tls: 'Is it https:// at this port? If so, UPSTREAM_CA_FILE says whom to trust, and UPSTREAM_CERT_FILE what to show',
 };
 
-function ofFailure(error: unknown, hasProxy: boolean): Finding {
+function ofFailure(error: unknown): Finding {
   const { reason = 'timeout', cause } = error instanceof GatewayError ? error.particulars : {};
   const code = codeOf(cause) === undefined ? '' : `, ${codeOf(cause)}`;
-  const advice = UPSTREAM_ADVICE[reason] ?? 'Is it that scheme at this port, and is that the API?';
-  const proxies = hasProxy ? '. Or it is the proxy: look at HTTPS_PROXY and HTTP_PROXY' : '';
-  return ['bad', `gives no answer (${reason}${code})`, advice + proxies];
+  const advice =
+    UPSTREAM_ADVICE[code === ', PROXY_407' ? 'login' : reason] ??
+    'Is it that scheme at this port, and is that the API?';
+  return ['bad', `gives no answer (${reason}${code})`, advice];
 }
 
 const FAR_STORE_MS = 20;

@@ -193,8 +193,10 @@ class Collector implements Dispatcher.DispatchHandler, Exchange {
   }
 
   #failureOf(error: Error & { code?: string }): GatewayError {
+    const [, ofProxy] = OF_PROXY.exec(error.message) ?? [];
+    if (ofProxy) error.code = `PROXY_${ofProxy}`;
     const { code = '' } = error;
-    if (!this.#controller || error.message === NOT_LET_THROUGH)
+    if (!this.#controller || ofProxy)
       return noAnswer(TIMED_OUT.test(code) ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
     const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
     if (isHttp) return noAnswer('broken', reasonOf(code), error);
@@ -210,18 +212,18 @@ const unsent = (reason: unknown) =>
     ? noAnswer('connect_timeout', 'timeout', reason)
     : reason;
 
-/** What undici says of a 407. The upstream has not seen the request. */
-const NOT_LET_THROUGH = 'Proxy Authentication Required (407)';
+/** What undici says where a proxy refuses a tunnel, or wants a login. The upstream has not seen the request. */
+const OF_PROXY = /^Proxy .*\((\d{3})\)/;
 
 const TIMED_OUT = /^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/;
 
 /**
- * Error codes of Node, libuv, OpenSSL and undici, by what they say. Any other is of a connection that went away. With the last two of
- * the second line undici says that a proxy has refused.
+ * Error codes of Node, libuv, OpenSSL and undici, and `PROXY_407` where a proxy has refused, by what they say. Any other is of a
+ * connection that went away.
  */
 const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
   [/^(ENOTFOUND|EAI_)/, 'dns'],
-  [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|UND_ERR_(ABORTED|INVALID_ARG))$/, 'refused'],
+  [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|PROXY_\d+)$/, 'refused'],
   [/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
   [
     /^(EPROTO|UND_ERR_PRX_TLS|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_)/,

@@ -215,9 +215,10 @@ export class RedisShelf implements Shelf {
     try {
       const saying = run(connection.client, 'hello', [ID, TOKEN, USED_BY], args);
       const [token, since, now, fullness] = (await this.#timed('hello', saying)) as [Buffer, number, number, Buffer];
-      if (this.token !== '' && this.token !== String(token)) this.#report('ANOTHER_STORE');
-      this.token = String(token);
       this.reliableAt = since + windowMs;
+      const isWaiting = this.token !== '' || this.reliableAt > now;
+      if (this.token !== String(token) && isWaiting) this.#report('ANOTHER_STORE');
+      this.token = String(token);
       // It was told between sending and now: what was known before stays, where that can be so.
       this.#aheadMs = Math.min(Math.max(this.#aheadMs, now - clock.now()), now + 1 - sent.now);
       this.#fullness = Number(fullness);

@@ -60,7 +60,7 @@ const OTHER = [/./, 'cannot be used', 'Its own log says more'] as const;
 const KNOWN: readonly (readonly [reason: RegExp, is: string, advice: string])[] = [
   [/^ECONNREFUSED$/, 'does not listen', 'Is it running? Look at host and port in STORE_URL, or at what sentinels say'],
   [/^(ENOTFOUND|EAI_)/, 'has a name without an address', 'Look at the hosts in STORE_URL, and at the resolver here'],
-  [/^ETIMEDOUT$/, 'does not answer', `A firewall may drop what is sent, or ${ONE_SIDE}`],
+  [/^ETIMEDOUT$/, 'does not answer', `A firewall may drop what is sent. If it does connect, ${ONE_SIDE}`],
   [/^(ECONNRESET|EPIPE)$/, 'closes connections', `Its maxclients may be reached, or ${ONE_SIDE}`],
   [/^E(HOST|NET)(UNREACH|DOWN)$/, 'cannot be reached', 'Look at the network, and at host and port in STORE_URL'],
   [/^E(MFILE|NFILE|ADDRNOTAVAIL)$/, 'gets no connection: this machine has none left', 'Raise its limits (ulimit -n)'],
@@ -84,7 +84,7 @@ const KNOWN: readonly (readonly [reason: RegExp, is: string, advice: string])[] 
     'STORE_CA_FILE has to hold its authority',
   ],
 
-  [/^NOAUTH$/, 'wants a password', 'Put it into STORE_URL: redis://user:password@…'],
+  [/^NOAUTH$/, 'wants a password', 'Put user:password@ before the host in STORE_URL'],
   [/^WRONGPASS$/, 'does not take the login', 'Look at user and password in STORE_URL, and whether that user is on'],
   [
     /^NOPERM$/,
