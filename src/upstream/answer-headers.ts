@@ -52,7 +52,9 @@ export function keepingOf(raw: RawAnswer, wall: number): Pick<UpstreamAnswer, 'i
   const lives = ages.map(([, value]) => Number(value)); // of several the shortest
   if (lives.length === 0 && raw.headers['expires'] !== undefined) lives.push(secondsUntilExpires(raw, wall));
   const freshSeconds = has('no-cache') ? 0 : Math.min(MAX_SECONDS, ...lives) - ageOf(raw);
-  return { isStorable, limits: { maxFreshMs: Math.max(0, freshSeconds) * 1000, isNeverStale: NEVER_STALE.some(has) } };
+  const maxFreshMs = Math.max(0, freshSeconds) * 1000;
+  // A 304 with `Expires` alone leaves what `Cache-Control` said before (RFC 9111, section 3.2).
+  return { isStorable, limits: { maxFreshMs, ...(directives.length > 0 && { isNeverStale: NEVER_STALE.some(has) }) } };
 }
 
 /** What is no date has expired, `0` above all (RFC 9111, section 5.3). */

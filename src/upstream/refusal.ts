@@ -175,9 +175,10 @@ function pathOf(field: string | null, name: string): string | null {
 /** Shorter words are replaced only as whole words: a credential `a` is part of every text. */
 const LONG_WORD = 8;
 
-/** Replaces the secrets, and the upstream's host in upper or lower case, in a text. */
+/** Replaces the secrets, as they are or as a JSON pointer with them was read, and the upstream's host in upper or lower case. */
 function concealing(secrets: readonly string[], { host, hostname }: URL): (text: string) => string {
-  const words = secrets.toSorted((a, b) => b.length - a.length); // one may be a part of another
+  const forms = new Set(secrets.flatMap((word) => [word, word.replaceAll('/', '.')]));
+  const words = [...forms].toSorted((a, b) => b.length - a.length); // one may be a part of another
   const hosts = [host, hostname.replace(/\.$/, '')].map((word) => patternOf(word, 'gi'));
   const patterns = [...words.map((word) => patternOf(word, 'g')), ...hosts];
   return (text) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);

@@ -136,6 +136,7 @@ const PLACES: readonly (readonly [string, (said: string) => unknown])[] = [
   ['a field', (said) => ({ label: [{ message: `${said}?`, code: 'invalid' }] })],
   ['a bare string', (said) => JSON.stringify(said)],
   ['the name of a field', (said) => ({ [said]: ['Wrong.'] })],
+  ['a pointer', (said) => [{ detail: 'Wrong.', pointer: `#/${said}` }]],
   ['a code', (said) => ({ detail: 'Wrong.', code: said })],
   ['a message that is cut in the middle of it', (said) => ({ detail: 'x'.repeat(485) + said })],
 ];
@@ -150,8 +151,8 @@ describe(says('no upstream host, no credential in any of it'), () => {
   };
 
   test.each(PLACES)('where the upstream says it again in %s', async (_, place) => {
-    const token = secret();
-    expect(await textFor(place(token), token)).not.toContain(token.slice(0, 12));
+    const token = `Keys/${secret()}`;
+    expect(await textFor(place(token), token)).not.toMatch(/Keys.pk/);
     for (const said of ['http://internal.example:8080/x', 'internal.example:8080', 'internal.example'])
       expect(await textFor(place(said))).not.toContain('internal.exam');
   });

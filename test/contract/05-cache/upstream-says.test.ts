@@ -213,6 +213,17 @@ describe(`${says('The upstream is asked with')}: a 304`, () => {
     expect(conditions(upstream.calls.at(-1)!)).toEqual(next);
   });
 
+  test('with `Expires` alone leaves it one that is never given stale', async () => {
+    const { see, pass, upstream } = openCache();
+    const renewed = answer(304, '', { expires: date(60) });
+    upstream.next('getSubscription', versioned(7, saying('must-revalidate', UP)), renewed, answer(500));
+    await see('getSubscription');
+    await pass(31);
+    expect(await see('getSubscription')).toEqual([200, 'portico; fwd=stale; stored', 7]);
+    await pass(31);
+    expect((await see('getSubscription'))[0]).toBe(502);
+  });
+
   test('from before a write renews nothing, and after it the copy is not asked after', async () => {
     const { ask, see, begin, pass, upstream } = openCache();
     upstream.next('getReferralConfig', versioned(7, UP));
