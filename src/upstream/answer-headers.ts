@@ -26,8 +26,8 @@ export function retryAfterOf(raw: RawAnswer, wall: number): number | undefined {
   return Math.min(Math.max(Math.ceil(seconds), MIN_RETRY_AFTER_SECONDS), MAX_RETRY_AFTER_SECONDS);
 }
 
-/** One that could not be sent back would end each refresh. */
-const VALIDATOR = /^[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/;
+/** One that could not be sent back would end each refresh, and a `*` is no validator. */
+const VALIDATOR = /^(?!\*$)[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?$/;
 
 /** What makes the next request conditional. */
 export function validatorsOf(raw: RawAnswer): Entry['validators'] {
