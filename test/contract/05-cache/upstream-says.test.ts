@@ -175,6 +175,7 @@ test.each<[Record<string, string | string[]>, (string | undefined)[]]>([
   [{ 'last-modified': DATE }, [undefined, DATE]],
   [{ etag: ['"4"', '"5"'] }, ['"4"', undefined]],
   [{ etag: '"\u2713"' }, NONE],
+  [{ etag: '*' }, NONE],
   [{}, NONE],
 ])(`${says('where it gave a validator')}: %j, and with nothing of it after another answer`, async (given, expected) => {
   const { see, pass, idle, upstream } = openCache();
