@@ -8,7 +8,10 @@ const PROBE = requestText({ target: '/livez' });
 
 test('beyond the descriptors that the process may have, connections are closed, and those that are there go on', async () => {
   const limited = `ulimit -n ${DESCRIPTORS}; exec "$@"`;
-  const gateway = await startNode(NOBODY, { command: ['sh', '-c', limited, 'sh', process.execPath, ENTRY] });
+  const env = { UPSTREAM_BASE_URL: NOBODY.UPSTREAM_BASE_URL, UPSTREAM_MAX_CONNECTIONS: '20' };
+  const gateway = await startNode(env, { command: ['sh', '-c', limited, 'sh', process.execPath, ENTRY] });
+  const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  expect(metrics).toContain(`portico_connections_limit ${DESCRIPTORS - 2 * 20 - 128}\n`); // reads have connections, and writes
   const known = await openSocket(gateway.port);
   const sockets = await Promise.all(Array.from({ length: DESCRIPTORS }, () => openSocket(gateway.port)));
   onTestFinished(() => [known, ...sockets].forEach((socket) => socket.destroy()));

@@ -87,8 +87,9 @@ async function listenForClients(app: ServeOptions['app'], { deps }: OpenedOnNode
   const { upstreamMaxConnections } = config;
   const at = { host: config.host, port: assignment?.port ?? config.port };
   const descriptors = descriptorLimit();
+  // Connections to the upstream may be twice as many as calls of it: one that is idle for reads is not used by a write.
   const mostConnections = Math.floor(
-    Math.max(descriptors / 2, descriptors - upstreamMaxConnections - OTHER_DESCRIPTORS),
+    Math.max(descriptors / 3, descriptors - 2 * upstreamMaxConnections - OTHER_DESCRIPTORS),
   );
   const mostRequests = Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections);
   const [refuse, onOverload] = [createRefuser(deps), () => metrics.refused('under_way')];
