@@ -214,11 +214,11 @@ export default defineConfig({
     },
     {
       files: ['sandbox/src/**/*.ts'],
-      rules: ofSandbox('lru-cache', '@hono/zod-openapi', 'node', 'cloudflare'),
+      rules: ofSandbox('zod', 'lru-cache', '@hono/zod-openapi', 'node', 'cloudflare'),
     },
     {
       files: ['sandbox/src/{main,node}.ts'],
-      rules: { ...ofSandbox('lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },
+      rules: { ...ofSandbox('zod', 'lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },
     },
     {
       files: ['src/entry/**/*.ts'],
