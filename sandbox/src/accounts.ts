@@ -1,10 +1,4 @@
-export interface SandboxAccount {
-  readonly name: string;
-  /** The credential; any other one that the sandbox did not make itself is refused. */
-  readonly key: string;
-  readonly description: string;
-}
-
+/** With its credential; any other one that the sandbox did not make itself is refused. */
 const named = <N extends string>(name: N, description: string) => ({ name, key: `sandbox-${name}-key`, description });
 
 /** The named accounts, in the order of their identifiers: the first has 1000 and up, the second 2000 and up. */
@@ -17,6 +11,6 @@ export const sandboxAccounts = [
   named('twofactor', 'every call is refused with 403 2fa_needed'),
   named('paused', 'a paused subscription that resumes in seven days'),
   named('lapsed', 'a card is saved but the plan is no longer paid: the card can be deleted'),
-] as const satisfies readonly SandboxAccount[];
+] as const;
 
 export type AccountName = (typeof sandboxAccounts)[number]['name'];

@@ -1,5 +1,4 @@
 import { fieldRefused, NO_SUCH, notFound } from './errors.ts';
-import { integerParameter } from './filters.ts';
 import { activePlan, type Account, type Credential, type Plan, type World } from './state.ts';
 import type { Instant } from './time.ts';
 
@@ -10,6 +9,7 @@ export interface OpenCall {
   /** The `<ID>` of the path; empty where there is none. */
   readonly id: string;
   readonly url: URL;
+  /** Its documented parameters are checked. */
   readonly query: URLSearchParams;
   /** A JSON object; `{}` when the body is empty. */
   readonly body: Readonly<Record<string, unknown>>;
@@ -17,7 +17,7 @@ export interface OpenCall {
 
 export interface Call extends OpenCall {
   readonly account: Account;
-  readonly credential: Credential;
+  readonly kind: Credential['kind'];
 }
 
 export interface Answer {
@@ -37,7 +37,7 @@ export const created = (body: unknown): Answer => ({ status: 201, body });
 export const noContent: Answer = { status: 204 };
 
 /** The item whose id is in the path. */
-export function byId<T extends { id: number }>(items: readonly T[], id: string): T {
+export function byId<T extends { id: number | string }>(items: readonly T[], id: string): T {
   const found = items.find((item) => String(item.id) === id);
   if (!found) throw notFound();
   return found;
@@ -45,9 +45,9 @@ export function byId<T extends { id: number }>(items: readonly T[], id: string):
 
 /** The plan that `plan_id` names, inactive ones included; without it the active one. */
 export function planOf({ account, query }: Call): Plan {
-  const id = integerParameter(query, 'plan_id');
+  const id = query.get('plan_id');
   if (id === null) return activePlan(account);
-  const plan = account.plans.find((candidate) => candidate.id === id);
+  const plan = account.plans.find((candidate) => candidate.id === Number(id));
   if (!plan) throw fieldRefused('plan_id', NO_SUCH, 'invalid_choice');
   return plan;
 }

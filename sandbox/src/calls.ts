@@ -23,21 +23,15 @@ export class Calls {
 
   begin(request: Request, operation: OperationId | null): RecordedCall {
     const { pathname, search } = new URL(request.url);
-    const headers = maskedHeaders(request.headers);
+    const headers = Object.fromEntries(request.headers);
+    if (headers['authorization']) headers['authorization'] = headers['authorization'].replace(/\S+$/, '***');
     const call = { operation, method: request.method, path: pathname + search, headers, account: null, status: null };
     if (this.all.length >= MAX_CALLS) this.all = this.all.slice(MAX_CALLS / 2);
     this.all.push(call);
     return call;
   }
 
-  clear(): void {
+  readonly clear = (): void => {
     this.all = [];
-  }
-}
-
-function maskedHeaders(headers: Headers): Record<string, string> {
-  const masked = Object.fromEntries(headers);
-  const authorization = masked['authorization'];
-  if (authorization !== undefined) masked['authorization'] = authorization.replace(/^(\S+ )?.*$/s, '$1***');
-  return masked;
+  };
 }

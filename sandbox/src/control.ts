@@ -1,62 +1,50 @@
 import type { Context, Hono } from 'hono';
-import * as z from 'zod';
-import type { RecordedCall } from './calls.ts';
-import { type FaultInput, faultSchema } from './faults.ts';
-
-/** What only a sandbox can do. */
-export interface Controls {
-  /** Calls so far, oldest first. */
-  readonly calls: () => readonly RecordedCall[];
-  readonly clearCalls: () => void;
-  readonly addFault: (fault: FaultInput) => void;
-  readonly clearFaults: () => void;
-  /** Milliseconds since 1970, on the sandbox's clock. */
-  readonly now: () => number;
-  readonly advanceClock: (seconds: number) => void;
-  readonly setClock: (epochMs: number) => void;
-  /** Everything as it was at the start: accounts, clock, faults, calls. */
-  readonly reset: () => void;
-}
+import * as z from 'zod/mini';
+import type { Calls } from './calls.ts';
+import { type Faults, faultSchema } from './faults.ts';
+import type { Instant } from './time.ts';
 
 const TEN_YEARS = 10 * 365 * 24 * 3600;
 
 const clockSchema = z.union([
-  z.strictObject({ advanceSeconds: z.number().min(0).max(TEN_YEARS) }),
+  z.strictObject({ advanceSeconds: z.number().check(z.minimum(0), z.maximum(TEN_YEARS)) }),
   z.strictObject({ now: z.iso.datetime({ offset: true }) }),
 ]);
 
-/** The same over HTTP, for tests and demonstrations; without credential. */
-export function mountControl(app: Hono, sandbox: Controls): void {
-  app.post('/_sandbox/faults', (c) =>
-    withBody(c, faultSchema, (fault) => {
-      sandbox.addFault(fault);
-      return c.body(null, 204);
-    }),
-  );
-  app.delete('/_sandbox/faults', (c) => {
-    sandbox.clearFaults();
-    return c.body(null, 204);
-  });
-  app.post('/_sandbox/clock', (c) =>
-    withBody(c, clockSchema, (change) => {
-      if ('now' in change) sandbox.setClock(Date.parse(change.now));
-      else sandbox.advanceClock(change.advanceSeconds);
-      return c.json({ now: new Date(sandbox.now()).toISOString() });
-    }),
-  );
-  app.post('/_sandbox/reset', (c) => {
-    sandbox.reset();
-    return c.body(null, 204);
-  });
-  app.get('/_sandbox/calls', (c) => c.json(sandbox.calls()));
-  app.delete('/_sandbox/calls', (c) => {
-    sandbox.clearCalls();
-    return c.body(null, 204);
-  });
+interface Controls {
+  readonly calls: Calls;
+  readonly faults: Faults;
+  readonly now: () => Instant;
+  readonly setClock: (to: Instant) => void;
+  /** Everything as it was at the start: accounts, clock, faults, calls. */
+  readonly reset: () => void;
 }
 
-async function withBody<T>(c: Context, schema: z.ZodType<T>, act: (value: T) => Response): Promise<Response> {
-  const body: unknown = await c.req.json().catch(() => undefined);
-  const checked = schema.safeParse(body);
-  return checked.success ? act(checked.data) : c.json({ error: z.prettifyError(checked.error) }, 400);
+/** What only a sandbox can do, for tests and demonstrations; without credential. */
+export function mountControl(app: Hono, { calls, faults, now, reset, setClock }: Controls): void {
+  app.post('/_sandbox/faults', async (c) => {
+    const { error, data } = faultSchema.safeParse(await bodyOf(c));
+    if (error) return refuse(c, error);
+    faults.add(data);
+    return c.body(null, 204);
+  });
+  app.delete('/_sandbox/faults', doing(faults.clear));
+  app.post('/_sandbox/clock', async (c) => {
+    const { error, data } = clockSchema.safeParse(await bodyOf(c));
+    if (error) return refuse(c, error);
+    setClock('now' in data ? Date.parse(data.now) : now() + data.advanceSeconds * 1000);
+    return c.json({ now: new Date(now()).toISOString() });
+  });
+  app.post('/_sandbox/reset', doing(reset));
+  app.get('/_sandbox/calls', (c) => c.json(calls.all));
+  app.delete('/_sandbox/calls', doing(calls.clear));
 }
+
+const doing = (act: () => void) => (c: Context) => {
+  act();
+  return c.body(null, 204);
+};
+
+const bodyOf = (c: Context): Promise<unknown> => c.req.json().catch(() => undefined);
+
+const refuse = (c: Context, error: z.core.$ZodError) => c.json({ error: z.prettifyError(error) }, 400);

@@ -1,25 +1,25 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { type OperationId, operations } from './operations.ts';
 
 const isOperation = (name: string) => name === '*' || Object.hasOwn(operations, name);
 
 /** Trouble for the next `times` calls of an operation. */
 export const faultSchema = z.strictObject({
-  operation: z.string().refine(isOperation, 'expected an operation id or *'),
-  times: z.int().min(1).default(1),
+  operation: z.string().check(z.refine(isOperation, 'expected an operation id or *')),
+  times: z._default(z.int().check(z.minimum(1)), 1),
   /** Answers with this status instead of the true one. */
-  status: z.int().min(200).max(599).optional(),
+  status: z.optional(z.int().check(z.minimum(200), z.maximum(599))),
   /** A text is sent as it is, anything else as JSON. */
-  body: z.unknown().optional(),
+  body: z.optional(z.unknown()),
   /** On the answer that is sent, whichever it is. */
-  headers: z.record(z.string(), z.string()).default({}),
-  delayMs: z.number().min(0).max(600_000).default(0),
+  headers: z._default(z.record(z.string(), z.string()), {}),
+  delayMs: z._default(z.number().check(z.minimum(0), z.maximum(600_000)), 0),
   /** Cuts the connection without an answer. */
-  reset: z.boolean().default(false),
+  reset: z._default(z.boolean(), false),
   /** Answers 200 with JSON that ends too early. */
-  malformed: z.boolean().default(false),
+  malformed: z._default(z.boolean(), false),
   /** Lets the call do its work before it goes wrong: the outcome that a client cannot know. */
-  afterWork: z.boolean().default(false),
+  afterWork: z._default(z.boolean(), false),
 });
 
 export type FaultInput = z.input<typeof faultSchema>;
@@ -43,9 +43,9 @@ export class Faults {
     return first.fault;
   }
 
-  clear(): void {
+  readonly clear = (): void => {
     this.#waiting = [];
-  }
+  };
 }
 
 /** The answer that a fault sends in place of the true one; `null` when it only delays or adds headers. */

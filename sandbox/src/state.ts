@@ -1,7 +1,4 @@
-import type { ApiKey, IdVerification, Notification, VerificationFlow } from './resources/account.ts';
-import type { PaymentMethod, PendingPayment, Subscription, Transaction } from './resources/billing.ts';
-import type { IpAuthorization, Subuser } from './resources/proxy.ts';
-import type { EarnOut, ReferralChannel, ReferralConfig, ReferralCredit } from './resources/referral.ts';
+import type { Resource } from './resource.ts';
 import type { Instant } from './time.ts';
 
 /** The document shows no field of a plan; these are what its rules need. */
@@ -16,47 +13,41 @@ export interface Plan {
 }
 
 /** Something that belongs to a plan rather than to the account. */
-export interface OfPlan<T> {
-  plan: number;
-  readonly item: T;
+export interface OfPlan {
+  planId: number;
 }
 
-export interface SubuserState extends OfPlan<Subuser> {
-  readonly hasCustomList: boolean;
-}
-
-/** A payment that the processor has not completed yet. */
+/** What the processor has yet to take. */
 export interface Charge {
-  readonly payment: PendingPayment;
   readonly amount: number;
   readonly creditsUsed: number;
   readonly dueAt: Instant;
 }
 
+export type PaymentMethod = Resource<'getPaymentMethod'>;
+
+export type PendingPayment = Resource<'getPendingPayment'> & { readonly charge?: Charge };
+
+/** Its resources may hold more than the upstream shows of them. */
 export interface Account {
   readonly name: string;
   /** What every call of the account is refused with. */
-  readonly refusal: 'account_suspended' | '2fa_needed' | null;
-  readonly apiKeys: ApiKey[];
+  refusal: 'account_suspended' | '2fa_needed' | null;
+  apiKeys: Resource<'getApiKey'>[];
   paymentMethods: PaymentMethod[];
-  readonly transactions: Transaction[];
-  readonly pendingPayments: PendingPayment[];
-  charges: Charge[];
-  readonly plans: Plan[];
-  readonly subscription: Subscription;
-  readonly referralConfig: ReferralConfig;
-  readonly referralCredits: ReferralCredit[];
-  readonly earnOuts: EarnOut[];
-  readonly referralChannels: ReferralChannel[];
-  readonly subusers: SubuserState[];
-  ipAuthorizations: OfPlan<IpAuthorization>[];
-  /** Time between two requests through the proxies; `null`: the account sends none. */
-  readonly requestInterval: number | null;
-  readonly notifications: Notification[];
-  readonly idVerification: IdVerification;
-  /** How a pending ID verification of this account ends. */
-  readonly verificationOutcome: 'verified' | 'failed';
-  readonly verificationFlows: VerificationFlow[];
+  transactions: Resource<'getTransaction'>[];
+  pendingPayments: PendingPayment[];
+  plans: Plan[];
+  subscription: Resource<'getSubscription'>;
+  referralConfig: Resource<'getReferralConfig'>;
+  referralCredits: Resource<'getReferralCredit'>[];
+  earnOuts: Resource<'getEarnOut'>[];
+  referralChannels: Resource<'listReferralChannels'>[];
+  subusers: (Resource<'getSubuser'> & OfPlan & { readonly hasCustomList: boolean })[];
+  ipAuthorizations: (Resource<'getIpAuthorization'> & OfPlan)[];
+  notifications: Resource<'listNotifications'>[];
+  idVerification: Resource<'startIdVerification'>;
+  verificationFlows: Resource<'getVerificationFlow'>[];
 }
 
 export interface Credential {

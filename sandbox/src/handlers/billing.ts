@@ -1,16 +1,9 @@
 import type { billing as rows } from '../../../src/proxy-account/billing.ts';
 import { byId, noContent, ok, type Answer, type Call, type Handler } from '../call.ts';
 import { refused } from '../errors.ts';
-import { filterByFields, openOrdering, orderBy } from '../filters.ts';
-import { paginate } from '../paging.ts';
+import { list } from '../list.ts';
 import { activePlan } from '../state.ts';
 import { purchase } from './purchase.ts';
-
-/** Lists of which the document says only "filtering and ordering enabled": any field of the items will do. */
-function list(items: readonly { id: number }[], { query, url }: Call): Answer {
-  const ordering = openOrdering(query, items[0], '-id');
-  return ok(paginate(orderBy(filterByFields(items, query), ordering), url));
-}
 
 /** The three cases of the document: a paid plan keeps its card, a saved card goes, no card is fine too. */
 function deletePaymentMethod({ account, now }: Call): Answer {

@@ -1,32 +1,31 @@
 import type { proxy as rows } from '../../../src/proxy-account/proxy.ts';
-import { noContent, ok, planOf, type Call, type Handler } from '../call.ts';
-import { notFound, Refusal } from '../errors.ts';
+import { byId, noContent, ok, planOf, type Call, type Handler } from '../call.ts';
+import { Refusal } from '../errors.ts';
 import type { OfPlan } from '../state.ts';
 import { listActivity } from './activity.ts';
 
 /** The item whose id is in the path, on the plan of the query. */
-function byIdAndPlan<T extends OfPlan<{ id: number }>>(items: readonly T[], call: Call): T {
+function byIdAndPlan<T extends OfPlan & { id: number | string }>(items: readonly T[], call: Call): T {
   const plan = planOf(call);
-  const found = items.find((one) => String(one.item.id) === call.id && one.plan === plan.id);
-  if (!found) throw notFound();
-  return found;
+  const there = items.filter(({ planId }) => planId === plan.id);
+  return byId(there, call.id);
 }
 
 export const proxyHandlers: Record<keyof typeof rows, Handler> = {
-  getSubuser: (call) => ok(byIdAndPlan(call.account.subusers, call).item),
+  getSubuser: (call) => ok(byIdAndPlan(call.account.subusers, call)),
 
   refreshSubuser: (call) => {
-    const { hasCustomList, item } = byIdAndPlan(call.account.subusers, call);
-    if (!hasCustomList) {
+    const subuser = byIdAndPlan(call.account.subusers, call);
+    if (!subuser.hasCustomList) {
       const message = 'Only a sub-user with a custom proxy list can be refreshed.';
       // `detail` is a text everywhere else: the upstream has been seen to answer so.
       throw new Refusal(400, { detail: [{ message, code: 'custom_proxy_list_required' }] });
     }
-    item.updated_at = call.now;
-    return ok(item);
+    subuser.updated_at = call.now;
+    return ok(subuser);
   },
 
-  getIpAuthorization: (call) => ok(byIdAndPlan(call.account.ipAuthorizations, call).item),
+  getIpAuthorization: (call) => ok(byIdAndPlan(call.account.ipAuthorizations, call)),
 
   deleteIpAuthorization: (call) => {
     const deleted = byIdAndPlan(call.account.ipAuthorizations, call);

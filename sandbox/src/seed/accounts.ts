@@ -1,191 +1,131 @@
-import type { AccountName } from '../accounts.ts';
-import { datedAt } from '../resources/dated.ts';
-import type { Account, Plan } from '../state.ts';
-import { DAY, HOUR, TERM, type Instant } from '../time.ts';
+import { type AccountName, sandboxAccounts } from '../accounts.ts';
+import { DECLINED_LAST4 } from '../payments.ts';
+import { example } from '../resource.ts';
+import type { Account, Credential, PaymentMethod, Plan, World } from '../state.ts';
+import { DAY, TERM, type Instant } from '../time.ts';
 import { seedCard, seedPendingPayments, seedTransactions } from './billing.ts';
-import { blankAccount } from './blank.ts';
-import { seedNotifications, seedVerificationFlow } from './notice.ts';
+import { blankAccount, type Seed } from './blank.ts';
+import { seedNotifications } from './notifications.ts';
 import { seedIpAuthorizations, seedSubusers } from './proxy.ts';
-import { seedChannels, seedCredits, seedEarnOuts, seedTotals } from './referral.ts';
+import { seedChannels, seedCredits, seedEarnOuts } from './referral.ts';
 
-/** Seeded identifiers are the account's base and one of these. */
-const AT = {
-  oldPlan: 2,
-  plan: 3,
-  subscription: 5,
-  referralConfig: 9,
-  idVerification: 11,
-  apiKey: 12,
-  verificationFlow: 21,
-  channels: 51,
-  cards: 71,
-  subusers: 81,
-  ipAuthorizations: 91,
-  notifications: 101,
-  transactions: 201,
-  pendingPayments: 301,
-  earnOuts: 401,
-  credits: 501,
-} as const;
+const FIRST_NEW_ID = 100_001;
+
+/** The data before the first call. The same `now` gives the same data. */
+export function createWorld(now: Instant): World {
+  let lastId = FIRST_NEW_ID - 1;
+  const accounts = new Map<string, Account>();
+  const credentials = new Map<string, Credential>();
+  for (const [index, { name, key }] of sandboxAccounts.entries()) {
+    const account = seedAccount(name, key, { base: (index + 1) * 1000, now });
+    accounts.set(name, account);
+    credentials.set(key, { account, kind: 'dashboard' });
+  }
+  return { accounts, credentials, nextId: () => (lastId += 1) };
+}
 
 /** Old enough that all ninety days of activity belong to the plan. */
 const AGE = 210 * DAY;
 
-/** What all named accounts have: the free plan, and an API key that is the account's credential. */
-function base(name: AccountName, at: number, now: Instant): Account {
-  const ids = {
-    plan: at + AT.plan,
-    subscription: at + AT.subscription,
-    referralConfig: at + AT.referralConfig,
-    idVerification: at + AT.idVerification,
-  };
-  const createdAt = now - AGE - 12 * DAY;
-  const key = { id: at + AT.apiKey, key: `sandbox-${name}-key`, label: 'dashboard', ...datedAt(createdAt) };
-  return { ...blankAccount({ name, ids, createdAt, now }), apiKeys: [key] };
+/** A named account: an API key that is its credential, and what it differs in from one that is new. */
+function seedAccount(name: AccountName, key: string, seed: Seed): Account {
+  const registeredAt = seed.now - AGE - 12 * DAY;
+  const account = blankAccount(name, seed, registeredAt);
+  account.apiKeys = [example('getApiKey', registeredAt, { id: seed.base + 12, key, label: 'dashboard' })];
+  differences[name](account, seed);
+  return account;
 }
 
-/** The same with a paid plan, an older one, and one card. */
-function withPlan(name: AccountName, at: number, now: Instant): Account {
-  const account = base(name, at, now);
-  const card = seedCard(at + AT.cards, '4242', now - AGE);
+type Difference = (account: Account, seed: Seed) => void;
+
+/** A paid plan, the free one before it, and the card that pays for it. */
+function addPlan(account: Account, { base, now }: Seed): PaymentMethod {
   const startedAt = now - AGE;
-  const plan: Plan = {
-    id: at + AT.plan,
-    price: 25,
-    paid: true,
-    refreshesAvailable: 2,
-    startedAt,
-    endedAt: null,
-  };
-  const old: Plan = { ...plan, id: at + AT.oldPlan, paid: false, startedAt: startedAt - 12 * DAY, endedAt: startedAt };
-  return {
-    ...account,
-    paymentMethods: [card],
-    plans: [old, plan],
-    subscription: { ...account.subscription, payment_method: card.id, renewals_paid: 7 },
-  };
+  const plan: Plan = { id: base + 3, price: 25, paid: true, refreshesAvailable: 2, startedAt, endedAt: null };
+  const card = seedCard(base + 71, '4242', startedAt);
+  account.plans = [...account.plans.map((free) => ({ ...free, id: base + 2, endedAt: startedAt })), plan];
+  account.paymentMethods = [card];
+  account.subscription.payment_method = card.id;
+  account.subscription.renewals_paid = 7;
+  return card;
 }
 
-function paid(at: number, now: Instant): Account {
-  const account = withPlan('paid', at, now);
-  const [card] = account.paymentMethods;
-  if (!card) return account;
-  const plan = account.subscription.plan;
-  const transactions = seedTransactions(30, at + AT.transactions, card, now);
-  const pending = { id: at + AT.pendingPayments, card: card.id, plan, startedAt: now - DAY };
-  const credits = seedCredits(6, at + AT.credits, [], now);
-  return {
-    ...account,
-    paymentMethods: [
-      card,
-      seedCard(at + AT.cards + 1, '4444', now - 90 * DAY),
-      seedCard(at + AT.cards + 2, '0002', now - 30 * DAY),
-    ],
-    subscription: {
-      ...account.subscription,
+const differences: Readonly<Record<AccountName, Difference>> = {
+  paid: (account, seed) => {
+    const { base, now } = seed;
+    account.transactions = seedTransactions(30, addPlan(account, seed), seed);
+    account.paymentMethods.push(seedCard(base + 72, '4444', now - 90 * DAY));
+    account.paymentMethods.push(seedCard(base + 73, DECLINED_LAST4, now - 30 * DAY));
+    account.pendingPayments = seedPendingPayments(account, seed);
+    Object.assign(account.subscription, {
       free_credits: 10,
       promo_type: 'first_time_value_off',
       promo_value: 5,
       retention_discount_resi_20_available: true,
-    },
-    transactions,
-    pendingPayments: transactions.slice(-1).flatMap((last) => seedPendingPayments(pending, last)),
-    referralConfig: { ...account.referralConfig, credits_earned: 12.5, ...seedTotals(credits) },
-    referralCredits: credits,
-    earnOuts: seedEarnOuts(2, at + AT.earnOuts, now),
-    subusers: seedSubusers(at + AT.subusers, plan, now),
-    ipAuthorizations: seedIpAuthorizations(at + AT.ipAuthorizations, [plan, at + AT.oldPlan], now),
-    requestInterval: 2 * HOUR,
-    notifications: seedNotifications(at + AT.notifications, plan, now),
-    verificationFlows: [seedVerificationFlow(at + AT.verificationFlow, now)],
-  };
-}
+    });
+    const referred = { number_of_users_referred: 18, number_of_users_upgraded: 6 };
+    Object.assign(account.referralConfig, { credits_earned: 12.5, ...referred });
+    account.referralCredits = seedCredits(6, [], seed);
+    account.earnOuts = seedEarnOuts(2, seed);
+    account.subusers = seedSubusers(base + 3, seed);
+    account.ipAuthorizations = seedIpAuthorizations(base + 3, base + 2, seed);
+    account.notifications = seedNotifications(seed);
+    account.verificationFlows = [verificationFlow(seed)];
+  },
 
-function nocard(at: number, now: Instant): Account {
-  const account = base('nocard', at, now);
-  return {
-    ...account,
-    idVerification: { ...account.idVerification, state: 'verified', verified_at: now - 100 * DAY },
-    notifications: seedNotifications(at + AT.notifications, account.subscription.plan, now).slice(0, 2),
-  };
-}
+  nocard: (account, seed) => {
+    account.idVerification.state = 'verified';
+    account.idVerification.verified_at = seed.now - 100 * DAY;
+    account.notifications = seedNotifications(seed).slice(0, 2);
+  },
 
-function affiliate(at: number, now: Instant): Account {
-  const account = withPlan('affiliate', at, now);
-  const channels = seedChannels(at + AT.channels, now);
-  const credits = seedCredits(240, at + AT.credits, channels, now);
-  return {
-    ...account,
-    subscription: { ...account.subscription, free_credits: 412.5 },
-    transactions: account.paymentMethods.flatMap((card) => seedTransactions(3, at + AT.transactions, card, now)),
-    referralConfig: {
-      ...account.referralConfig,
+  affiliate: (account, seed) => {
+    account.transactions = seedTransactions(3, addPlan(account, seed), seed);
+    account.subscription.free_credits = 412.5;
+    account.referralChannels = seedChannels(seed);
+    account.referralCredits = seedCredits(240, account.referralChannels, seed);
+    account.earnOuts = seedEarnOuts(30, seed);
+    account.notifications = seedNotifications(seed).slice(1);
+    Object.assign(account.referralConfig, {
       wallet_payout_email: 'affiliate@wallet.example',
       id_verification_required: true,
       credits_earned: 37.5,
       payouts_earned: 20,
-      ...seedTotals(credits),
-    },
-    referralCredits: credits,
-    earnOuts: seedEarnOuts(30, at + AT.earnOuts, now),
-    referralChannels: channels,
-    notifications: seedNotifications(at + AT.notifications, account.subscription.plan, now).slice(1),
-  };
-}
+      total_credits_earned: 950,
+      total_payouts_earned: 115,
+      number_of_users_referred: 72,
+      number_of_users_upgraded: 60,
+    });
+  },
 
-function unverified(at: number, now: Instant): Account {
-  const account = base('unverified', at, now);
-  return {
-    ...account,
-    idVerification: {
-      ...account.idVerification,
-      state: 'failed',
-      client_secret: 'sandbox_verification_seed_secret',
-      verification_failure_times: 2,
-      updated_at: now - DAY,
-    },
-    verificationOutcome: 'failed',
-    verificationFlows: [seedVerificationFlow(at + AT.verificationFlow, now)],
-  };
-}
+  unverified: (account, seed) => {
+    account.idVerification.state = 'failed';
+    account.idVerification.verification_failure_times = 2;
+    account.verificationFlows = [verificationFlow(seed)];
+  },
 
-function paused(at: number, now: Instant): Account {
-  const account = withPlan('paused', at, now);
-  return {
-    ...account,
-    subscription: {
-      ...account.subscription,
-      paused: true,
-      reactivation_date: now + 7 * DAY,
-      reactivation_period_left: '12 00:00:00',
-    },
-  };
-}
+  suspended: (account) => {
+    account.refusal = 'account_suspended';
+  },
 
-function lapsed(at: number, now: Instant): Account {
-  const account = withPlan('lapsed', at, now);
-  const endedAt = now - 3 * DAY;
-  return {
-    ...account,
-    plans: account.plans.map((plan) => ({ ...plan, paid: false })),
-    subscription: {
-      ...account.subscription,
-      renewals_enabled: false,
-      start_date: endedAt - TERM,
-      end_date: endedAt,
-    },
-  };
-}
+  twofactor: (account) => {
+    account.refusal = '2fa_needed';
+  },
 
-type Seed = (at: number, now: Instant) => Account;
+  paused: (account, seed) => {
+    addPlan(account, seed);
+    account.subscription.paused = true;
+    account.subscription.reactivation_date = seed.now + 7 * DAY;
+    account.subscription.reactivation_period_left = '12 00:00:00';
+  },
 
-export const seedAccounts: Record<AccountName, Seed> = {
-  paid,
-  nocard,
-  affiliate,
-  unverified,
-  suspended: (at, now) => ({ ...withPlan('suspended', at, now), refusal: 'account_suspended' }),
-  twofactor: (at, now) => ({ ...withPlan('twofactor', at, now), refusal: '2fa_needed' }),
-  paused,
-  lapsed,
+  lapsed: (account, seed) => {
+    addPlan(account, seed);
+    for (const plan of account.plans) plan.paid = false;
+    account.subscription.renewals_enabled = false;
+    account.subscription.end_date = seed.now - 3 * DAY;
+    account.subscription.start_date = account.subscription.end_date - TERM;
+  },
 };
+
+const verificationFlow = ({ base, now }: Seed) => example('getVerificationFlow', now - 3 * DAY, { id: base + 21 });

@@ -1,18 +1,13 @@
-import type { ZodType } from 'zod';
+import * as z from 'zod/mini';
 import { itemsOfIssue } from '../../src/upstream/issues.ts';
+import type { Operation } from '../../src/upstream/operation.ts';
 import { Refusal } from './errors.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Reads a JSON object as Django REST Framework does, refusals included. An empty body is an empty object. */
+/** Reads a JSON object, and refuses others as Django REST Framework does. An empty body is an empty object. */
 export async function readBody(request: Request): Promise<JsonObject> {
-  const text = await request.text();
-  if (text === '') return {};
-  const type = request.headers.get('Content-Type') ?? '';
-  if (!/^application\/json\b/i.test(type)) {
-    throw new Refusal(415, { detail: `Unsupported media type "${type}" in request.` });
-  }
-  const value = parse(text);
+  const value = parse((await request.text()) || '{}');
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
   throw new Refusal(400, { non_field_errors: ['expected an object'] });
 }
@@ -26,7 +21,7 @@ function parse(text: string): unknown {
 }
 
 /** Checks fields of a body or a query, and refuses the bad ones as `{"field":[{message, code}]}`, in the gateway's words. */
-export function checkFields<T>(schema: ZodType<T>, fields: JsonObject): T {
+export function checkFields<T>(schema: z.ZodMiniType<T>, fields: JsonObject): T {
   const checked = schema.safeParse(fields);
   if (checked.success) return checked.data;
   const errors: Record<string, { message: string; code: string }[]> = {};
@@ -34,4 +29,9 @@ export function checkFields<T>(schema: ZodType<T>, fields: JsonObject): T {
     (errors[field ?? 'non_field_errors'] ??= []).push({ message, code });
   }
   throw new Refusal(400, errors);
+}
+
+/** Checks the parameters that the row documents; others are ignored. */
+export function checkQuery({ query: documented = {} }: Pick<Operation, 'query'>, query: URLSearchParams): void {
+  checkFields(z.partial(z.looseObject(documented)), Object.fromEntries(query));
 }
