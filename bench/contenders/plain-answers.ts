@@ -35,17 +35,10 @@ export function answer(response: ServerResponse, { status, body, headers, beganA
   response.end(body);
 }
 
-const USUAL_BYTES = 1_200;
-const padded = new Map<number, Buffer>();
+const BYTES = 1_200;
+const rest = exampleBody('getSubscription').slice(1);
 
-/** A subscription of that many bytes, or of 1.2 KB; of the size that a credential asks for, such as `Token size-10240`. */
-export function subscriptionFor(credential: string): Buffer {
-  const bytes = Number(/^Token size-(\d+)$/.exec(credential)?.[1] ?? USUAL_BYTES);
-  const known = padded.get(bytes);
-  if (known) return known;
-  const rest = exampleBody('getSubscription').slice(1);
-  const pad = Math.max(0, bytes - Buffer.byteLength(rest) - '{"x_pad":"",'.length);
-  const made = Buffer.from(`{"x_pad":"${'k'.repeat(pad)}",${rest}`);
-  padded.set(bytes, made);
-  return made;
-}
+/** A subscription of 1.2 KB. */
+export const subscription: Buffer = Buffer.from(
+  `{"x_pad":"${'k'.repeat(BYTES - Buffer.byteLength(rest) - '{"x_pad":"",'.length)}",${rest}`,
+);

@@ -90,8 +90,3 @@ export async function pace({ rate, seconds, mayGoOn = () => true }: Pace, send: 
     for (; due < until && mayGoOn(); due++) send(beganAt + (due * 1_000) / rate);
   }
 }
-
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { freePort } from '../../scripts/free-port.ts';
@@ -14,15 +15,13 @@ export interface Running {
 
 interface Start {
   readonly script: string;
-  readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** How many files and sockets it may have open. */
-  readonly descriptors?: number | undefined;
   /** Options of Node itself. */
   readonly node?: readonly string[];
-  /** Processor that the process is pinned to; any, where others run load too. */
-  readonly core?: number;
 }
+
+/** Of these processes only: with NODE_ENV=production none that is public is taken. */
+export const SECRET = randomBytes(32).toString('base64');
 
 /** For `--import` in front of a gateway: it ends with the process that started it. */
 const PRELOAD = new URL('preload.ts', import.meta.url).href;
@@ -35,16 +34,13 @@ process.once('exit', () => {
 /** What the bench leaves to be ended when it ends itself. */
 export const atExit = (act: () => void): void => void atEnd.push(act);
 
-/** Starts a script on a core of its own; it prints its URL in its first line that has one. */
-export async function start({ script, args = [], env = {}, node = [], core, descriptors }: Start): Promise<Running> {
-  const pinned = core === undefined ? [] : ['taskset', '-c', String(core)];
-  const bounded = descriptors === undefined ? [] : ['prlimit', `--nofile=${descriptors}`];
-  const [file = '', ...rest] = [...pinned, ...bounded, process.execPath, ...node, script, ...args];
+/** Starts a script; it prints its URL in its first line that has one. */
+export async function start({ script, env = {}, node = [] }: Start): Promise<Running> {
   const options = {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
   } satisfies SpawnOptions;
-  const child = spawn(file, rest, options);
+  const child = spawn(process.execPath, [...node, script], options);
   const url = await firstUrl(child);
   child.stdout?.resume(); // log lines are made, as in service, and read by nobody
   return {
@@ -91,9 +87,4 @@ async function kill(child: ChildProcess): Promise<void> {
   const ended = once(child, 'exit');
   child.kill('SIGKILL');
   await ended;
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

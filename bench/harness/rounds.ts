@@ -1,6 +1,4 @@
-import { median } from './processes.ts';
 import { problem } from './problems.ts';
-import { ratio, span, table } from './report.ts';
 import type { Server } from './servers.ts';
 import { cpuUs, residentMb } from './usage.ts';
 import { headersOf, type Load, wrk } from './wrk.ts';
@@ -44,8 +42,13 @@ interface Comparison {
 
 const PROBE_MS = 5_000;
 
+export const isHit = ({ status, headers }: Answer): boolean =>
+  status === 200 && /\bhit\b/i.test(headers.get('cache-status') ?? '');
+
+export const isComplete = ({ status, text }: Answer): boolean => status === 200 && text.includes('"complete":true');
+
 /** What all rounds together say. */
-export class Compared {
+class Compared {
   readonly #samples: ReadonlyMap<string, readonly Sample[]>;
 
   constructor(samples: ReadonlyMap<string, readonly Sample[]>) {
@@ -67,7 +70,7 @@ export class Compared {
 }
 
 /** Every contender once a round, so that what else the machine does meets all of them alike. Prints a table. */
-export async function compare({ title, contenders, pace }: Comparison): Promise<Compared> {
+export async function compare({ title, contenders, pace }: Comparison): Promise<void> {
   const samples = new Map<string, Sample[]>(contenders.map(({ name }) => [name, []]));
   for (const contender of contenders) await warm(contender, pace.warmSeconds);
   for (let round = 0; round < pace.rounds; round++)
@@ -75,7 +78,6 @@ export async function compare({ title, contenders, pace }: Comparison): Promise<
   for (const contender of contenders) await check(contender);
   const compared = new Compared(samples);
   print(title, compared, contenders);
-  return compared;
 }
 
 async function warm(contender: Contender, seconds: number): Promise<void> {
@@ -106,11 +108,11 @@ async function check({ name, server, load, isRight = ({ status }) => status === 
   if (!isRight(answer)) problem(`${name}, ${load.path}: not what was asked for, ${answer.status} ${answer.text}`);
 }
 
-/** One request of a load, by the account with that number. */
-export async function ask(url: string, load: Load, account = 0): Promise<Answer> {
+/** One request of a load, by the first account. */
+async function ask(url: string, load: Load): Promise<Answer> {
   const { path, method = 'GET', body } = load;
   const filled = Object.entries(headersOf(load)).map(([name, value]) => {
-    return [name, value.replace('{account}', String(account)).replace('{key}', crypto.randomUUID())] as const;
+    return [name, value.replace('{account}', '0').replace('{key}', crypto.randomUUID())] as const;
   });
   const response = await fetch(url + path, {
     method,
@@ -127,11 +129,27 @@ function print(title: string, compared: Compared, contenders: readonly Contender
     name,
     span(compared.all(name, 'rate'), 0),
     span(compared.all(name, 'cpuUs'), 1),
-    ratio(compared.share(name, first)),
+    compared.share(name, first).toFixed(2),
     span(compared.all(name, 'p50Ms'), 2),
     span(compared.all(name, 'p99Ms'), 2),
     compared.median(name, 'mb').toFixed(0),
     String(compared.all(name, 'bad').reduce((sum, bad) => sum + bad, 0)),
   ]);
   table(['answers a second', 'CPU µs an answer', `CPU: of ${first}`, 'p50 ms', 'p99 ms', 'MB', 'bad'], title, rows);
+}
+
+/** Of all rounds the median, the least and the most. */
+function span(values: readonly number[], digits: number): string {
+  const all = [median(values), Math.min(...values), Math.max(...values)].map((value) => value.toFixed(digits));
+  return `${all[0]} [${all[1]}–${all[2]}]`;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
+
+/** In Markdown; the first column's head is the title. */
+export function table(columns: readonly string[], title: string, rows: readonly (readonly string[])[]): void {
+  console.log(`\n| ${[title, ...columns].join(' | ')} |\n| --- |${' --- |'.repeat(columns.length)}`);
+  for (const row of rows) console.log(`| ${row.join(' | ')} |`);
 }

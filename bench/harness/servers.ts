@@ -18,7 +18,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-export interface Wanted {
+interface Wanted {
   readonly command: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly core?: number;
@@ -44,8 +44,8 @@ const project = (path: string) => new URL(`../../${path}`, import.meta.url).path
 /** The command that runs a file of the project. */
 export const node = (path: string): readonly string[] => [process.execPath, project(path)];
 
-/** A process on a core of its own, without the variables of this one, before it listens. Its log goes nowhere. */
-export async function spawned({ command, env = {}, core = SERVER_CORE, port }: Wanted): Promise<Server> {
+/** A process on a core of its own, without the variables of this one, once it listens. Its log goes nowhere. */
+export async function start({ command, env = {}, core = SERVER_CORE, port }: Wanted): Promise<Server> {
   const listensOn = port ?? (await freePort());
   const errors = join(folder, `${++started}.log`);
   const child = spawn('taskset', ['-c', String(core), ...command], {
@@ -59,18 +59,13 @@ export async function spawned({ command, env = {}, core = SERVER_CORE, port }: W
     const isExpected = !running.delete(child);
     if (!isExpected) console.error(`${command.join(' ')} ended with ${code}: ${readFileSync(errors, 'utf8')}`);
   });
-  return { url: `http://127.0.0.1:${listensOn}`, pid: child.pid ?? Number.NaN, stop: () => stop(child) };
-}
-
-/** The same, once it listens. */
-export async function start(wanted: Wanted): Promise<Server> {
-  const server = await spawned(wanted);
+  const url = `http://127.0.0.1:${listensOn}`;
   const giveUpAt = performance.now() + LISTENS_WITHIN_MS;
-  while (!(await listens(server.url))) {
-    if (performance.now() > giveUpAt) throw new Error(`${wanted.command.join(' ')} does not listen`);
+  while (!(await listens(url))) {
+    if (performance.now() > giveUpAt) throw new Error(`${command.join(' ')} does not listen`);
     await sleep(LOOK_MS);
   }
-  return server;
+  return { url, pid: child.pid ?? Number.NaN, stop: () => stop(child) };
 }
 
 export async function stopAll(): Promise<void> {

@@ -29,8 +29,6 @@ interface Run {
   readonly url: string;
   readonly load: Load;
   readonly seconds: number;
-  /** Where the count of accounts and keys begins; where none was before, unless given. */
-  readonly first?: number;
 }
 
 const SCRIPT = new URL('load.lua', import.meta.url).pathname;
@@ -44,12 +42,13 @@ const run = promisify(execFile);
 export const isWrkInstalled = () => spawnSync('wrk', ['-v']).error === undefined;
 
 /** wrk for whole seconds, on the core of the load. */
-export async function wrk({ url, load, seconds, first = ++runs * RUN_APART }: Run): Promise<WrkResult> {
+export async function wrk({ url, load, seconds }: Run): Promise<WrkResult> {
   const { path, method = 'GET', body = '', accounts = 1, connections = CONNECTIONS } = load;
   const headers = Object.entries(headersOf(load)).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
   const size = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '5s'];
   const command = ['-c', String(LOAD_CORE), 'wrk', ...size, ...headers, '-s', SCRIPT, url + path];
   const timeout = seconds * 1_000 + MARGIN_MS;
+  const first = ++runs * RUN_APART; // where no count of accounts and keys was before
   const told = ['--', String(accounts), String(first), method, body];
   const { stdout } = await run('taskset', [...command, ...told], { timeout });
   return JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '') as WrkResult;

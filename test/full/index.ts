@@ -47,8 +47,6 @@ const STEPS: Readonly<Record<string, readonly string[]>> = {
   'the configuration of HAProxy': ['haproxy', '-c', '-f', 'deploy/compose/haproxy.cfg'],
   'the configuration of nginx': nginx('-c', join(process.cwd(), 'deploy/nginx/nginx.conf')),
   'the systemd unit': ['systemd-analyze', 'verify', unit],
-  'outage: an upstream that is out costs nobody more than it must': load('outage', '7'),
-  'flaky: an upstream that errs now and then is asked again': load('flaky', '10'),
   'chaos: nobody reads what is old, or pays twice, while everything breaks': load('chaos', '--minutes', '1'),
   'soak: memory stands still under everything': load('soak', '--minutes', '1', '--keys', '40000'),
 };

@@ -332,9 +332,9 @@ const { groups } = yaml('deploy/prometheus/alerts.yaml') as {
   readonly groups: readonly { readonly rules: readonly Alert[] }[];
 };
 const alerts = groups.flatMap(({ rules }) => rules);
-const PAGE = 'docs/runbook.md';
+const PAGE = 'docs/trouble.md';
 const slugger = new GithubSlugger();
-const headings = fromMarkdown(textOf(PAGE)).children.filter((node) => node.type === 'heading' && node.depth === 2);
+const headings = fromMarkdown(textOf(PAGE)).children.filter((node) => node.type === 'heading' && node.depth === 3);
 const sections = new Map(headings.map((heading) => [`${PAGE}#${slugger.slug(toString(heading))}`, toString(heading)]));
 
 /** What a gateway with a shared store tells after an answer of the upstream's: all else is there from the start. */

@@ -15,11 +15,10 @@ function namesAfter(page: string, words: string): readonly string[] {
 }
 
 test.each([
-  ['log', '| `reason` | |', REASONS],
-  ['log', '| phase |', PHASES],
-  ['runbook', '| phase |', PHASES],
+  ['trouble', '| `reason` | |', REASONS],
+  ['trouble', '| phase |', PHASES],
   ['deploying', '`by`: ', REFUSALS],
-  ['tracing', '`portico.outcome` (', CALL_OUTCOMES],
+  ['trouble', '`portico.outcome` (', CALL_OUTCOMES],
 ] as const)('docs/%s.md has after %s what the code has', (page, words, all) => {
   expect(namesAfter(page, words).toSorted()).toEqual([...all].toSorted());
 });
@@ -33,13 +32,13 @@ const fieldsOf = (name: string) =>
     ([, field]) => field!,
   );
 
-test('the fields of the log are those of the contract, and docs/log.md has all', () => {
+test('the fields of the log are those of the contract, and docs/trouble.md has all', () => {
   const [, told = ''] = /allow-list of fields: ([^]*?)`legs`/.exec(textOf('contract')) ?? [];
   const names = Array.from(told.matchAll(/`(\w+)`/g), ([, name = '']) => name);
   const ours = ['time', 'level', ...fieldsOf('RequestFields'), ...REASONS];
   expect([...names, 'legs'].toSorted()).toEqual(ours.toSorted());
   const missing = [...ours, ...fieldsOf('LogFields'), ...fieldsOf('LegFields')].filter(
-    (name) => !new RegExp(`[\`"]${name}[\`"]`).test(textOf('log')),
+    (name) => !new RegExp(`[\`"]${name}[\`"]`).test(textOf('trouble')),
   );
   expect(missing).toEqual([]);
 });

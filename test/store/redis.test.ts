@@ -304,8 +304,8 @@ describe.skipIf(!hasRedis)(`${says('Redis 7 or Valkey 8, one node or Sentinel')}
     });
   });
 
-  test('works with the rights that docs/shared-state.md names', async () => {
-    const rights = /user portico on >PASSWORD ([^`]+)`/.exec(readFileSync('docs/shared-state.md', 'utf8'))?.[1] ?? '';
+  test('works with the rights that deploy/store/users.conf gives', async () => {
+    const rights = /^user portico on >PASSWORD (.+)/m.exec(readFileSync('deploy/store/users.conf', 'utf8'))?.[1] ?? '';
     await redis.client.call('ACL', 'SETUSER', 'one', 'on', '>p%40ss', ...rights.split(' '));
     await redis.client.flushall();
     const { shelf, troubles } = await open(redis.url.replace('//', '//one:p%2540ss@'));

@@ -89,7 +89,7 @@ const KNOWN: readonly (readonly [reason: RegExp, is: string, advice: string])[] 
   [
     /^NOPERM$/,
     'does not let its user do what is needed',
-    'Give the rights that docs/shared-state.md names, or for sentinels deploy/store/README.md',
+    'Give the rights that deploy/store/users.conf names, or for sentinels deploy/store/README.md',
   ],
   [/^DENIED$/, 'is in protected mode', 'Give it a user with a password'],
   [/^MAXCLIENTS$/, 'has no room for another connection', 'Raise maxclients'],

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../../../../bench/harness/client.ts';
-import { SECRET } from '../../../../bench/harness/gateways.ts';
-import { atExit, type Running, startGateway } from '../../../../bench/harness/processes.ts';
+import { atExit, type Running, SECRET, startGateway } from '../../../../bench/harness/processes.ts';
 import { freePort } from '../../../../scripts/free-port.ts';
 
 const REQUEST_TIMEOUT_MS = 2_000;
