@@ -77,6 +77,31 @@ test('a refused request leaves its connection usable, with or without a body tha
   expect((await socket.readResponse()).status).toBe(200);
 });
 
+test.each(['text', 'clone', 'stream'])(
+  'who reads on behind the answer gets all of the body, or an error: by %s',
+  async (how) => {
+    const got = Promise.withResolvers<string>();
+    const readOf: Readonly<Record<string, (request: Request) => Promise<string>>> = {
+      text: (request) => request.text(),
+      clone: (request) => request.clone().text(),
+      stream: async ({ body }) => await new Response(body).text(),
+    };
+    const fetch = (request: Request) => {
+      got.resolve(readOf[how]!(request).catch(() => 'an error'));
+      return new Response('taken');
+    };
+    const { port } = await listen({ app: { fetch } });
+    const socket = await openSocket(port);
+    onTestFinished(() => socket.destroy());
+    await socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 400000\r\n\r\n${'x'.repeat(200_000)}`);
+    expect((await socket.readResponse()).body).toBe('taken');
+    await socket.write('y'.repeat(200_000) + PROBE);
+    expect((await socket.readResponse()).body).toBe('taken');
+    const text = await got.promise;
+    expect(text === 'an error' || text.length === 400_000, `${text.length} of 400000`).toBe(true);
+  },
+);
+
 test('a request that only waits for a change takes no room', async () => {
   const { port, serving, endWaits, clock } = await listen({ mostRequests: 1 });
   const token = secret();

@@ -21,6 +21,8 @@ const DROPPED_MS = 2_000;
 const QUIET_LOOKS = 10;
 const LOOK_MS = 25;
 
+const UNREAD = new Error('The body was not read before the answer was complete.');
+
 /** An answer of a listener. Node makes one for each request. */
 export class Answer extends ServerResponse {
   /** Set while its request takes room there. */
@@ -98,10 +100,16 @@ export class Connection {
     if (next) this.#begin(next);
   }
 
-  /** Passes over what is left of a body that nobody has read, so that the connection can serve the next request. */
+  /** Passes over what is left of a body that nobody reads, so that the connection can serve the next request. */
   #passOver(body: IncomingMessage): void {
-    body.removeAllListeners('data'); // the adapter's web stream would pause the body at each chunk
-    body.resume();
+    const discard = () => {
+      body.removeAllListeners('data');
+      if (body.listenerCount('error') > 0) body.emit('error', UNREAD); // who reads it later takes no part for the whole
+      body.resume();
+    };
+    // Without a reader the adapter's web stream pauses the body, at each chunk.
+    if (body.isPaused()) discard();
+    else body.once('pause', () => process.nextTick(discard)).resume();
     if (!body.complete && this.#socket.writable) body.once('end', this.#drop());
   }
 
