@@ -41,9 +41,12 @@ const MAX_SECONDS = 2 ** 31;
 /** Directives that forbid a stale copy (RFC 9111, sections 5.2.2.2, 5.2.2.4 and 5.2.2.8). */
 const NEVER_STALE = ['no-cache', 'must-revalidate', 'proxy-revalidate'];
 
+/** What stands between directives where no comma does. It is taken for one: what forbids keeping is to be heard. */
+const NO_COMMA = /;|(?<=\w)\s+(?=\w)/g;
+
 /** What the upstream lets the cache do (RFC 9111). Its word only ever shortens what the cache would do. */
 export function keepingOf(raw: RawAnswer, wall: number): Pick<UpstreamAnswer, 'isStorable' | 'limits'> {
-  const directives = directivesOf(headerOf(raw, 'cache-control') ?? '');
+  const directives = directivesOf((headerOf(raw, 'cache-control') ?? '').replaceAll(NO_COMMA, ','));
   const has = (name: string) => directives.some(([one]) => one === name);
   const isStorable = !has('no-store') && !elementsOf(headerOf(raw, 'vary') ?? '').includes('*');
   const says = headerOf(raw, 'cache-control') !== undefined || raw.headers['expires'] !== undefined;
