@@ -1,4 +1,5 @@
 import type { Problem } from './openapi.ts';
+import type { Wire } from './request.ts';
 import type { Code } from './types.ts';
 
 export interface FieldError {
@@ -16,9 +17,8 @@ export class PorticoProblem extends Error {
   declare readonly status: number;
   declare readonly title: string;
   declare readonly detail: string;
-  /** Whether the same call may succeed later. */
+  /** Whether the same call may succeed later, and in how many seconds. */
   declare readonly retryable: boolean;
-  /** Seconds. */
   declare readonly retryAfter: number | undefined;
   /** `unknown`: this write, or an equal one before it, was sent, and nobody knows whether it happened. */
   declare readonly outcome: 'unknown' | undefined;
@@ -33,19 +33,58 @@ export class PorticoProblem extends Error {
 
   constructor(problem: Problem, cause?: unknown) {
     super(problem.detail, { cause });
-    Object.assign(this, problem, {
-      problem,
-      section: problem.section,
-      retryAfter: problem.retry_after,
-      outcome: problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome,
-      requestId: problem.request_id,
-      errors: byField(problem.errors),
-    });
+    const errors = Object.create(null) as Record<string, FieldError[]>; // any name may be a field's
+    for (const { field, ...error } of problem.errors) (errors[field ?? ''] ??= []).push(error);
+    const outcome = problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome;
+    const { retry_after: retryAfter, request_id: requestId } = problem;
+    Object.assign(this, problem, { problem, outcome, retryAfter, requestId, errors });
   }
 }
 
-function byField(errors: Problem['errors']): Record<string, FieldError[]> {
-  const fields = Object.create(null) as Record<string, FieldError[]>; // any name may be a field's
-  for (const { field, ...error } of errors) (fields[field ?? ''] ??= []).push(error);
-  return fields;
+const TITLES = {
+  connection_failed: 'No answer from the gateway',
+  unexpected_answer: 'Not an answer from the gateway',
+  account_changed: 'The account has changed',
+};
+
+/** For a call without an answer of the gateway's that can be read. A write may have happened, whatever else has answered. */
+export function problemWithout(
+  code: keyof typeof TITLES,
+  { isRead, path }: Wire,
+  cause?: unknown,
+  response?: Response,
+): PorticoProblem {
+  const { status = 0, headers } = response ?? {};
+  const seconds = Number(headers?.get('Retry-After') ?? NaN);
+  const problem: Problem = {
+    type: 'about:blank',
+    title: TITLES[code],
+    status,
+    code,
+    detail: `${TITLES[code]}.`,
+    instance: path,
+    request_id: '',
+    retryable: isRead && (status < 400 || status === 429 || status >= 500),
+    ...(seconds >= 0 && { retry_after: seconds }),
+    ...(!isRead && { outcome: 'unknown' }),
+    errors: [],
+  };
+  return new PorticoProblem(problem, cause);
+}
+
+/** What an answer says that is not good. Only the gateway's own problems count: a proxy in between knows nothing of the call. */
+export async function problemIn(response: Response, wire: Wire): Promise<PorticoProblem> {
+  const text = await response.text();
+  try {
+    const problem = JSON.parse(text) as Problem;
+    const isOurs =
+      /^application\/problem\+json *(;|$)/i.test(response.headers.get('Content-Type') ?? '') &&
+      problem.status === response.status &&
+      problem.type.endsWith(`/problems/${problem.code}`) &&
+      typeof problem.retryable === 'boolean';
+    if (isOurs) return new PorticoProblem(problem);
+  } catch {
+    // no JSON, or not the problem's members
+  }
+  return problemWithout('unexpected_answer', wire, text, response);
 }

@@ -7,52 +7,52 @@ export interface Wire {
   readonly path: string;
   readonly body: string | undefined;
   /** Names in lower case. */
-  readonly headers: Record<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
   /** Whether it changes nothing, so that it may be sent again. */
   readonly isRead: boolean;
 }
 
-/** `route`: method and path. Puts input into path, query and body, and options into headers. */
-export function wireOf(route: string, input: object | undefined, options: CallOptions = {}): Wire {
-  const [method = '', template = ''] = route.split(' ');
+/**
+ * `route` is a method and a path. Input that is not in the path is the query of a GET or DELETE, and the body of a POST or
+ * PATCH, unless a `?` at the end says that it takes no body.
+ */
+export function wireOf(route: string, input?: object, options: CallOptions = {}): Wire {
+  const [method = '', template = '', mark] = route.split(/[ ?]/);
   const rest: Record<string, unknown> = { ...input };
-  const path = template.replace('?', '').replace(/\{(\w+)\}/g, (_, name: string) => {
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = encodeURIComponent(String(rest[name]));
     delete rest[name];
     return value;
   });
-  const takesBody = method.startsWith('P') && !template.endsWith('?');
+  const takesBody = method.startsWith('P') && mark === undefined;
   const body = takesBody && input ? JSON.stringify(rest) : undefined;
-  const { query: extra = {} } = options;
-  const query = pairsOf(takesBody ? {} : rest)
-    .concat(typeof extra === 'string' ? extra : pairsOf(extra))
+  const { query = {} } = options;
+  const search = pairsOf(takesBody ? {} : rest)
+    .concat(typeof query === 'string' ? query : pairsOf(query))
     .filter(Boolean)
     .join('&');
-  return {
-    method,
-    path: query ? `${path}?${query}` : path,
-    body,
-    headers: {
-      ...(body && { 'content-type': 'application/json' }),
-      ...(options.fresh && { 'cache-control': 'no-cache' }),
-      ...(options.strict && { prefer: 'handling=strict' }),
-      ...(options.idempotencyKey && { 'idempotency-key': options.idempotencyKey }),
-      ...lowerCased(options.headers),
-    },
-    isRead: method === 'GET' || template === '/bff/v1/batch',
-  };
+  const isRead = method === 'GET' || template === '/bff/v1/batch';
+  return { method, path: search ? `${path}?${search}` : path, body, headers: headersOf(options, body), isRead };
 }
 
 /** A name that stands there in two ways would be two headers, which are sent joined. */
-export const lowerCased = (headers: CallOptions['headers'] = {}) =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+export function headersOf({ fresh, strict, idempotencyKey, headers }: CallOptions, body?: string): Wire['headers'] {
+  const all = {
+    ...(body && { 'content-type': 'application/json' }),
+    ...(fresh && { 'cache-control': 'no-cache' }),
+    ...(strict && { prefer: 'handling=strict' }),
+    ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
+    ...headers,
+  };
+  return Object.fromEntries(Object.entries(all).map(([name, value]) => [name.toLowerCase(), value]));
+}
 
 /** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2` and `b[c]=3`. What is undefined is left out. */
 const pairsOf = (values: object, before = '', after = ''): string[] =>
   Object.entries(values).flatMap(([key, value]) => {
     const name = before + key + after;
     if (isRecord(value)) return pairsOf(value, `${name}[`, ']');
-    return value === undefined ? [] : `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`;
+    return value === undefined ? [] : [name, String(value)].map(encodeURIComponent).join('=');
   });
 
 export const isRecord = (value: unknown): value is object =>

@@ -1,34 +1,21 @@
 import type { Portico } from './client.ts';
-import { problemWithout, reasonOf } from './send.ts';
+import { problemWithout } from './problem.ts';
 import { wireOf } from './request.ts';
-import type { CallOptions, OverviewId, OverviewInput, PlainOverviewId, SectionLine, Selection } from './types.ts';
-
-const LINES = { accept: 'application/x-ndjson' };
+import { reasonOf } from './send.ts';
+import type { OverviewId, OverviewInput, SectionLine, Takes } from './types.ts';
 
 /**
  * The sections of an overview as they come. One that failed has `error` in place of `data`. Throws where the answer was
  * cut off. It does not begin again by itself once it has begun.
  */
-export function streamOverview<Id extends PlainOverviewId, const Asked extends Selection<Id> = object>(
+export async function* streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id> = never>(
   portico: Portico,
   id: Id,
-  input?: Asked,
-  options?: CallOptions,
-): AsyncGenerator<SectionLine<Id, Asked>, void, undefined>;
-export function streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id>>(
-  portico: Portico,
-  id: Id,
-  input: Asked,
-  options?: CallOptions,
-): AsyncGenerator<SectionLine<Id, Asked>, void, undefined>;
-export async function* streamOverview<Id extends OverviewId, Asked>(
-  portico: Portico,
-  id: Id,
-  input?: object,
-  options: CallOptions = {},
+  ...[input, options]: Takes<Id, Asked>
 ): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
-  const asked = portico.response as (id: OverviewId, input?: object, options?: CallOptions) => Promise<Response>;
-  const response = await asked(id, input, { ...options, headers: { ...LINES, ...options.headers } });
+  const asked = portico.response as (id: OverviewId, ...given: unknown[]) => Promise<Response>;
+  const headers = { accept: 'application/x-ndjson', ...options?.headers };
+  const response = await asked(id, input, { ...options, headers });
   let isWhole = false;
   let cause: unknown = 'no last line';
   try {
@@ -39,36 +26,27 @@ export async function* streamOverview<Id extends OverviewId, Asked>(
       else yield line;
     }
   } catch (error) {
-    if (options.signal?.aborted) throw reasonOf(options.signal, error);
+    if (options?.signal?.aborted) throw reasonOf(options.signal, error);
     cause = error;
   }
   if (!isWhole) throw problemWithout('connection_failed', wireOf(portico.routes[id], input), cause);
 }
 
-/** Looks at what is new only: a long line comes in many pieces. */
+/** As they arrive; all at once where `fetch` has no stream (React Native). Looks at what is new only: a long line comes in many pieces. */
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {
-  let rest = '';
-  for await (const text of piecesOf(response)) {
-    const lines = text.split('\n');
-    lines[0] = rest + lines[0];
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-}
-
-/** As they arrive; all at once where `fetch` has no stream (React Native). */
-async function* piecesOf(response: Response): AsyncGenerator<string, void, undefined> {
   const reader = response.body?.getReader?.();
-  if (!reader) {
-    yield await response.text();
-    return;
-  }
+  if (!reader) yield* (await response.text()).split('\n').slice(0, -1);
+  if (!reader) return;
   const decoder = new TextDecoder();
+  let rest = '';
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      yield decoder.decode(value, { stream: true });
+      const lines = decoder.decode(value, { stream: true }).split('\n');
+      lines[0] = rest + lines[0];
+      rest = lines.pop() ?? '';
+      yield* lines;
     }
   } finally {
     void reader.cancel().catch(() => undefined); // whoever reads no further wants no more of it

@@ -22,6 +22,33 @@ describe('each', () => {
     expect([seen, gateway.calls.length]).toEqual([['1 after 1', '2 after 1', '3 after 3'], 3]);
   });
 
+  test.for([
+    ['leads back to the same page', `${LIST}?page_size=2`, 1],
+    ['leads back to a page before', `${LIST}?page=2&page_size=2`, 2],
+    ['has no query', `https://other.test${LIST}`, 1],
+    ['has an empty query', `${LIST}?`, 1],
+    ['is a number', 2, 1],
+    ['is true', true, 1],
+  ] as const)('throws where `next` %s, after what has come', async ([, next, calls]) => {
+    const { gateway, portico } = openStandIn();
+    gateway.on(`GET ${LIST}?page_size=2`, page([1], (calls === 1 ? next : `${LIST}?page=2&page_size=2`) as string));
+    gateway.on(`GET ${LIST}?page=2&page_size=2`, page([2], next as string));
+    const seen: number[] = [];
+    const reading = async () => {
+      for await (const { id } of each(portico, 'listTransactions', { page_size: 2 })) seen.push(id);
+    };
+    const thrown = await problemOf(reading());
+    expect([thrown.code, String(thrown.cause)]).toEqual(['unexpected_answer', expect.stringContaining(String(next))]);
+    expect([seen.length, gateway.calls.length]).toEqual([calls, calls]);
+  });
+
+  test.for([null, undefined, ''])('ends where `next` is %j', async (next) => {
+    const { gateway, portico } = openStandIn();
+    gateway.on(`GET ${LIST}`, page([1], next as null));
+    const entries = each(portico, 'listTransactions');
+    expect([(await entries.next()).value, (await entries.next()).done]).toEqual([{ id: 1 }, true]);
+  });
+
   test('takes only the query of a link: another host does not get the key; options hold for every page', async () => {
     const { gateway, portico } = openStandIn();
     gateway.on('*', page([1], 'https://other.test/elsewhere/?page=2&status=a%2Cb'), page([2], null));
@@ -128,6 +155,12 @@ test('pages lead from one to the next, by the query of its link', async () => {
   const second = await pages.queryFn({ signal, pageParam: next! });
   expect([first, second].flatMap(({ results }) => results.map(({ id }) => id))).toEqual([1, 2, 3]);
   expect([pages.getNextPageParam(second), gateway.calls.length]).toEqual([null, 2]);
+  const ends = [
+    { ...first, next: 7 as unknown as string },
+    { ...first, next: LIST },
+  ];
+  expect(ends.map((end) => pages.getNextPageParam(end))).toEqual([null, null]);
+  expect(pages.getNextPageParam(first, [], '', ['', next!])).toBeNull(); // leads back
 });
 
 test('TanStack Query does not try again what the client has tried: three calls in all', async () => {
