@@ -1,11 +1,10 @@
 import type { Copies, Copy } from './copies.ts';
-import { problemWithout } from './problem.ts';
 import { createPurchases } from './purchases.ts';
-import { wireOf } from './request.ts';
 import { send } from './send.ts';
 import type { Answered, Caller, Calling, Globals, Sender, Target, Trying } from './send.ts';
 import { routes as ours } from './table.ts';
 import type { Call, OperationId, Routes, Takes } from './types.ts';
+import { problemWithout, wireOf } from './wire.ts';
 
 export interface ClientOptions extends Target {
   /** Reads the text of an answer, in place of `JSON.parse`: for ids beyond 2^53. */
@@ -36,7 +35,7 @@ export interface Portico extends Calls {
 export interface OwnCalling extends Calling {
   readonly trying?: (copyFor: (caller: Caller) => Promise<Copy>) => Trying;
 }
-const WHOLE = (): Trying => [async () => [], (response) => [response]];
+const WHOLE = (): Trying => [async () => [], async (response) => [response]];
 
 /** Of the session that an answer tells of; undefined if nobody is signed in. */
 const accountIn = ([value]: Answered) => (value as { readonly account?: string } | undefined)?.account;
@@ -72,9 +71,13 @@ export function createClient(options: ClientOptions = {}): Portico {
       }
     };
     const usual: Trying = [async (caller) => [(await copyFor(caller)).headers], read];
-    const isSignedIn = async () =>
+    const asking = () => call('getSession', undefined, { signal, waitOf, onRetry });
+    const isSignedIn = () =>
       /^getSession$|Social$/.test(id) || // the answers of these are nobody's
-      accountIn(await call('getSession', undefined, { signal, waitOf, onRetry })) === session.account;
+      asking().then(
+        (now) => accountIn(now) === session.account,
+        () => false,
+      );
     const answered = await send(sender, wire, [...(trying?.(copyFor) ?? usual), isSignedIn], given);
     const account = accountIn(answered);
     const isNews = !trying && sender.session.number === session.number && account !== session.account;

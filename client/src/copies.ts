@@ -1,5 +1,5 @@
-import type { Wire } from './request.ts';
 import type { Caller, Globals } from './send.ts';
+import type { Wire } from './wire.ts';
 
 /** What an overview says of a section. */
 export interface SectionState {
@@ -25,12 +25,8 @@ export function correctAges(sections: Sections, passedMs: number, response?: Res
   }
 }
 
-interface Kept {
-  readonly etag: string;
-  readonly text: string;
-  /** When it was answered. */
-  readonly atMs: number;
-}
+/** `atMs`: when it was answered. */
+type Kept = Readonly<{ etag: string; text: string; atMs: number }>;
 
 /** Of a try. */
 export interface Copy {
@@ -65,7 +61,6 @@ export interface Copies {
 }
 
 const ITEM = 'portico-copies';
-
 /** The ETag of an answer that may be kept. */
 export const etagToKeep = ({ headers }: Response): string | null =>
   /no-store/i.test(headers.get('Cache-Control') ?? '') ? null : headers.get('ETag');

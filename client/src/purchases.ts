@@ -1,11 +1,8 @@
 import type { Portico } from './client.ts';
 import type { PendingPayment, Subscription } from './openapi.ts';
-import { PorticoProblem } from './problem.ts';
-import { headersOf, isRecord } from './request.ts';
 import { type Answered, type Calling, credentialFor, reasonOf, type Sender, unlessAborted } from './send.ts';
 import type { CallOptions } from './types.ts';
-
-type Buying = (input: object, options?: Calling) => Promise<Answered>;
+import { headersOf, isRecord, PorticoProblem } from './wire.ts';
 
 interface Purchase {
   readonly key: string;
@@ -14,9 +11,7 @@ interface Purchase {
   /** Until it is there. */
   answer?: Promise<Answered> | undefined;
 }
-
-/** As long as the upstream may still carry out what got no answer. */
-const UNKNOWN_MS = 60_000;
+type Buying = (input: object, options?: Calling) => Promise<Answered>;
 
 /**
  * `buy`, with an idempotency key for each purchase. An equal one, such as a double click, joins it while it is under way, and
@@ -55,7 +50,7 @@ export function createPurchases(sender: Sender, buy: Buying, parse: (text: strin
       const { outcome, status } = error instanceof PorticoProblem ? error : { outcome: 'unknown', status: 0 };
       // 409 says of the first one that it is under way or of unknown outcome, and that this one was not sent.
       if (!outcome && status !== 409) purchases.delete(equal);
-      else if (status !== 409 || !one.until) one.until = Date.now() + UNKNOWN_MS;
+      else if (status !== 409 || !one.until) one.until = Date.now() + 60_000; // the upstream may still carry it out
       throw error;
     } finally {
       one.answer = undefined;
@@ -106,10 +101,9 @@ export async function outcomeOf(
   before: Before,
   { idempotencyKey, ...options }: CallOptions = {},
 ): Promise<Outcome> {
-  // An older gateway knows of no records.
   const asking = idempotencyKey && portico.getOutcome?.(undefined, { ...options, idempotencyKey });
   const record = await Promise.resolve(asking).catch((error: unknown) => {
-    if (error instanceof PorticoProblem && error.status === 404) return { state: error.code };
+    if (error instanceof PorticoProblem && error.status === 404) return { state: error.code }; // an older gateway's has another code
     throw error;
   });
   const asked = { sections: ['subscription', 'pending_payments'] } as const;

@@ -1,33 +1,30 @@
 import type { Portico } from './client.ts';
-import { nextIn, type Page } from './lists.ts';
-import type { Answer, Input, ListId, OperationId, OverviewId, OverviewInput, Takes } from './types.ts';
+import { nextIn, type Page } from './reads.ts';
+import type { Answer, Input, ListId, OperationId, OverviewId, OverviewInput, PlainOverviewId, Takes } from './types.ts';
 
 /** Operations that change nothing. */
 type ReadId = Extract<OperationId, `get${string}` | `list${string}`>;
 
-interface Context {
-  readonly signal: AbortSignal;
-}
+type Context = { readonly signal: AbortSignal };
 /** What TanStack Query takes. The client tries again by itself. */
 export interface Query<Id extends ReadId, Result, Given = Context, More extends readonly string[] = []> {
   readonly queryKey: readonly [account: string, id: Id, input: object, ...More];
   readonly queryFn: (context: Given) => Promise<Result>;
   readonly retry: false;
 }
-interface PageContext extends Context {
-  readonly pageParam: string;
-}
+type PageContext = Context & { readonly pageParam: string };
 export interface PagesQuery<Id extends ReadId, Result> extends Query<Id, Result, PageContext, ['pages']> {
   readonly initialPageParam: string;
   readonly getNextPageParam: (page: Result, ...more: [unknown?, unknown?, (readonly string[])?]) => string | null;
 }
 
 export interface Queries {
-  <Id extends OverviewId & ReadId, const Asked extends OverviewInput<Id> = never>(
+  <Id extends OverviewId & ReadId, const Asked extends OverviewInput<Id>>(
     id: Id,
-    ...given: Takes<Id, Asked, never>
+    input: Asked,
   ): Query<Id, Answer<Id, Asked>>;
-  <Id extends Exclude<ReadId, OverviewId>>(id: Id, ...given: Takes<Id, Input<Id>, never>): Query<Id, Answer<Id>>;
+  <Id extends PlainOverviewId & ReadId>(id: Id, input?: undefined): Query<Id, Answer<Id>>;
+  <Id extends Exclude<ReadId, OverviewId>>(id: Id, ...given: Takes<Id>): Query<Id, Answer<Id>>;
   /** For `useInfiniteQuery`. */
   readonly pages: <Id extends ListId & ReadId>(id: Id, input?: Input<Id>) => PagesQuery<Id, Answer<Id>>;
 }
@@ -47,8 +44,7 @@ export function queriesOf(portico: Portico, account: string): Queries {
   });
   const pages = (id: ReadId, input: object = {}) => ({
     queryKey: [account, id, input, 'pages'],
-    queryFn: ({ signal, pageParam }: PageContext) =>
-      read(id)(pageParam ? undefined : input, { signal, query: pageParam }),
+    queryFn: ({ signal, pageParam: at }: PageContext) => read(id)(at ? undefined : input, { signal, query: at }),
     retry: false,
     initialPageParam: '',
     // One that leads back, or is no link, is the end.

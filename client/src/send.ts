@@ -1,6 +1,5 @@
-import { problemIn, PorticoProblem, problemWithout } from './problem.ts';
-import type { Wire } from './request.ts';
 import type { CallOptions } from './types.ts';
+import { problemIn, PorticoProblem, problemWithout, type Wire } from './wire.ts';
 
 /** What the client uses of what is global. Not every runtime has all of it. */
 export interface Globals extends Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>> {
@@ -15,20 +14,13 @@ export interface Globals extends Partial<Pick<EventTarget, 'addEventListener' | 
 }
 
 /** A pause before another try: why, how long, and how many tries have failed. */
-export interface Retry {
-  readonly problem: PorticoProblem;
-  readonly waitMs: number;
-  readonly tries: number;
-}
+export type Retry = Readonly<{ problem: PorticoProblem; waitMs: number; tries: number }>;
 
 /** Where and how calls are sent. */
 export interface Target {
   /** Of the gateway, without a path. Without it, the page's own origin. */
   readonly url?: string | undefined;
-  /**
-   * The account's key; a function is asked before each try, and where it returns another one than for the first there is no
-   * other try. Without one the browser's session counts.
-   */
+  /** The account's key; a function is asked before each try. Without one the browser's session counts. */
   readonly token?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** `include` for a session on another subdomain. */
@@ -56,10 +48,9 @@ export type Caller = string | number;
 export type Answered = readonly [value?: unknown, text?: string];
 /** How a try begins: with headers to add, or with an answer, and then nothing is sent. */
 export type Begun = readonly [headers?: Wire['headers'] | undefined, answered?: Answered];
-/** And how its answer is read. */
 export type Trying = readonly [
   begin: (caller: Caller) => Promise<Begun>,
-  read: (response: Response) => Promise<Answered> | Answered,
+  read: (response: Response) => Promise<Answered>,
 ];
 
 /** Options of a call that is part of another. */
@@ -72,14 +63,12 @@ export interface Calling extends CallOptions {
 }
 
 /** The credential to be sent with these headers, and who the caller is by it. Rejects where it cannot be sent. */
-export async function credentialFor(
-  { target: { token }, session }: Sender,
-  { authorization, cookie }: Wire['headers'],
-) {
+export async function credentialFor(sender: Sender, { authorization, cookie }: Wire['headers']) {
+  const { token } = sender.target;
   const key = typeof token === 'function' ? await token() : token;
   if (/[^!-~]/.test(key ?? '')) throw new TypeError('bad token'); // the error of fetch would show it
   const sent = authorization ?? (key ? `Token ${key}` : undefined);
-  return [sent, sent ?? cookie ?? session.number] as const;
+  return [sent, sent ?? cookie ?? sender.session.number] as const;
 }
 
 /** Doubled for each try: about 250 ms after the first, 500 after the second. */
@@ -92,7 +81,7 @@ export const PAUSE_MS = 125;
 export async function send(
   sender: Sender,
   wire: Wire,
-  [begin, read, isSignedIn]: readonly [...Trying, isSignedIn: () => Promise<boolean>],
+  [begin, read, isSignedIn]: readonly [...Trying, isSignedIn: () => boolean | Promise<boolean>],
   options: Calling,
 ): Promise<Answered> {
   const { target, globals } = sender;
@@ -129,13 +118,8 @@ export async function send(
       await pause(globals, waitMs, signal);
     }
     // A cookie cannot be looked at, and may be another one since.
-    const isSame =
-      typeof is !== 'number' ||
-      unlessAborted(
-        isSignedIn().catch(() => false),
-        signal,
-      );
-    if (!(await isSame)) throw failed;
+    const isSame = async () => typeof is !== 'number' || isSignedIn();
+    if (!(await unlessAborted(isSame(), signal))) throw failed;
   }
 }
 

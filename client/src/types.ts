@@ -1,9 +1,6 @@
 import type { LineError, operations as Known, ProblemCode } from './openapi.ts';
 
-/**
- * A gateway with rows or overviews of its own: what `npx portico client` prints declares its operations here, and they take
- * the place of those that this package knows.
- */
+/** What `npx portico client` prints declares the operations of its gateway here. They take the place of those known to us. */
 export interface Registered {}
 type Operations = Registered extends { readonly operations: infer Own } ? Own : Known;
 
@@ -16,10 +13,8 @@ export type Routes = Readonly<Record<OperationId, string>>;
 type Shown<T> = { [Key in keyof T]: T[Key] } & {};
 type At<T, Key> = Key extends keyof T ? T[Key] : never;
 type OrNone<T> = [T] extends [never] ? unknown : T;
-
-type Parameter<Id extends OperationId, In extends 'path' | 'query'> = OrNone<
-  NonNullable<Operations[Id]['parameters'][In]>
->;
+type Inputs<Id extends OperationId> = Operations[Id]['parameters'];
+type Parameter<Id extends OperationId, In extends 'path' | 'query'> = OrNone<NonNullable<Inputs<Id>[In]>>;
 /** Ids may be numbers or texts. */
 type PathOf<Id extends OperationId> = { [Key in keyof Parameter<Id, 'path'>]: string | number };
 /** `true` will do for `'true'`, and what is undefined is left out. */
@@ -42,9 +37,7 @@ export type Answer<Id extends OperationId, Asked = object> = Id extends Overview
   ? OverviewOf<Id, Asked>
   : AnswerOf<Id>;
 
-interface Results {
-  readonly results: readonly unknown[];
-}
+type Results = { results: readonly unknown[] };
 /** Operations that answer a page of a list. */
 export type ListId = { [Id in OperationId]: AnswerOf<Id> extends Results ? Id : never }[OperationId];
 /** One entry of such a list. */
@@ -57,15 +50,16 @@ type Data<Id extends OverviewId> = AnswerOf<Id> extends { data: infer All } ? Re
 type SectionOf<Id extends OverviewId> = keyof Data<Id> & string;
 type FieldOf<Id extends OverviewId, Section extends string> =
   Parameter<Id, 'query'> extends { [Key in `fields[${Section}]`]?: readonly (infer Field)[] } ? Field : never;
-type PageOf<Id extends OverviewId> = {
-  [Section in SectionOf<Id>]: NonNullable<Data<Id>[Section]> extends Results ? Section : never;
-}[SectionOf<Id>];
+/** Never, where the section is no page. */
+type PageOf<Value, Section> = NonNullable<Value> extends Results ? Section : never;
 
 /** Which sections, and which of their fields: all unless named. How many entries of those that are pages. */
 interface Selection<Id extends OverviewId> {
   readonly sections?: readonly SectionOf<Id>[] | undefined;
   readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] | undefined } | undefined;
-  readonly page_size?: { readonly [Section in PageOf<Id>]?: number | undefined } | undefined;
+  readonly page_size?:
+    | { readonly [Section in keyof Data<Id> as PageOf<Data<Id>[Section], Section>]?: number | undefined }
+    | undefined;
 }
 /** What an overview is given: the ids of its path, and what is wanted of it. */
 export type OverviewInput<Id extends OverviewId> = Shown<PathOf<Id> & Selection<Id>>;
@@ -118,8 +112,10 @@ export type SectionLine<Id extends OverviewId, Asked = object> = {
 /** Only what may be null in an overview may fail here, or not be there. */
 type LineOf<Section, Value> =
   | { section: Section; state: 'fresh' | 'stale'; code?: string; data: Value & {} }
-  | (null extends Value ? { section: Section; state: 'not_applicable'; data: null } : never)
-  | (null extends Value ? { section: Section; state: 'failed' | 'skipped'; error: LineError } : never);
+  | (null extends Value ? NoneOf<Section> : never);
+type NoneOf<Section> =
+  | { section: Section; state: 'not_applicable'; data: null }
+  | { section: Section; state: 'failed' | 'skipped'; error: LineError };
 
 /** Codes of problems: the gateway's, three of this package, and any other that the upstream has sent with a 4xx. */
 export type Code = ProblemCode | 'connection_failed' | 'unexpected_answer' | 'account_changed' | (string & {});
@@ -139,10 +135,10 @@ export interface CallOptions {
 }
 
 /** The arguments of an operation. Its input may be left out where nothing in it is needed. */
-export type Takes<Id extends OperationId, Given = Input<Id>, Options = CallOptions> =
+export type Takes<Id extends OperationId, Given = Input<Id>> =
   object extends Input<Id>
-    ? [input?: Given | undefined, options?: Options | undefined]
-    : [input: Given, options?: Options | undefined];
+    ? [input?: Given | undefined, options?: CallOptions | undefined]
+    : [input: Given, options?: CallOptions | undefined];
 /** An operation as a method. */
 export type Call<Id extends OperationId> = Id extends OverviewId
   ? <const Asked extends OverviewInput<Id> = never>(...given: Takes<Id, Asked>) => Promise<Answer<Id, Asked>>

@@ -1,6 +1,6 @@
 import type { OwnCalling, Portico } from './client.ts';
 import { type Copy, correctAges, etagToKeep, ifChanged, type SectionState } from './copies.ts';
-import type { PorticoProblem } from './problem.ts';
+import type { PorticoProblem } from './wire.ts';
 import { type Answered, type Begun, type Globals, pause, PAUSE_MS, reasonOf, type Target } from './send.ts';
 import type { CallOptions, OverviewId, OverviewInput, OverviewOf, PlainOverviewId } from './types.ts';
 
@@ -36,7 +36,9 @@ export function watchOverview<
   const Name extends NameOf<OverviewId>,
   const Asked extends OverviewInput<IdOf<Name>> & WatchOptions<IdOf<Name>>,
 >(portico: Portico, name: Name, options: Asked): Values<Name, Asked>;
-export function watchOverview<const Name extends NameOf<PlainOverviewId>>(portico: Portico, name: Name): Values<Name>;
+export function watchOverview<const Name extends NameOf<PlainOverviewId>>(
+  ...given: [portico: Portico, name: Name, options?: undefined]
+): Values<Name>;
 export function watchOverview(portico: Portico, name: string, options: WatchOptions<OverviewId> = {}) {
   const { globals, routes } = portico;
   const { signal } = options;
@@ -76,14 +78,8 @@ export function watchOverview(portico: Portico, name: string, options: WatchOpti
 
 /** How long a request waits at the gateway, and the time to the next one where nobody can wait, or the network is gone. */
 const HALF_MINUTE = 30_000;
-/** A try that has no answer by then is given up: a phone that has changed networks may never hear of it. */
-const TRY_MS = 45_000;
-/** From one request to the next, at least; and while the page is hidden. */
-const LEAST_MS = 1000;
+/** From one request to the next while the page is hidden. */
 const SLOW_MS = 300_000;
-const LONGEST_MS = 3_600_000;
-/** Requests without a wait, after two waits in a row that were cut off. */
-const PLAIN = 30;
 
 const isHidden = ({ document }: Globals) => document?.visibilityState === 'hidden';
 
@@ -99,7 +95,7 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions<Ov
 
   const fail = () => {
     hasFailed = true;
-    if (isWaiting && --trust < 0) trust = -PLAIN;
+    if (isWaiting && --trust < 0) trust = -30; // two waits in a row were cut off
     isWaiting = false;
   };
   const begin = (found: Copy): Begun => {
@@ -112,7 +108,7 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions<Ov
       isKept = hasFailed = true; // the gateway is asked at once, and its answer is a value whatever it is
       return [undefined, [aged(last, triedMs - atMs)]];
     }
-    timer = globals.setTimeout(() => [fail(), giveUp()], TRY_MS);
+    timer = globals.setTimeout(() => [fail(), giveUp()], 45_000); // a phone that has changed networks may never hear of it
     isWaiting = !!etag && trust >= 0 && !hasFailed && !isHidden(globals);
     if (trust < 0) trust += 1;
     const prefer = [strict && 'handling=strict', etag && 'changed-sections', isWaiting && 'wait=30'].filter(Boolean);
@@ -125,7 +121,7 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions<Ov
     if (answer) etag = response.headers.get('ETag');
     if (answer && !unchanged) isKept = !!etagToKeep(response);
     const mayWait = isWaiting ? unchanged || nowMs - triedMs > HALF_MINUTE / 2 || saysWait(response) : trust >= 0;
-    gapMs = etag && mayWait ? LEAST_MS : HALF_MINUTE;
+    gapMs = etag && mayWait ? 1000 : HALF_MINUTE;
     if (isWaiting) trust = 1;
     const isNews = answer || hasFailed || isOld(last);
     hasFailed = false;
@@ -137,7 +133,7 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions<Ov
   const waitOf = (problem: PorticoProblem, tries: number) => {
     globals.clearTimeout(timer);
     fail();
-    gapMs = Math.min((problem.retryAfter ?? 0) * 1000, LONGEST_MS);
+    gapMs = Math.min((problem.retryAfter ?? 0) * 1000, 3_600_000);
     return problem.retryable || problem.status >= 500 ? Math.max(gapMs, pauseMs(tries, globals)) : undefined;
   };
   const trying: OwnCalling['trying'] = (copyFor) => [async (who) => begin(await copyFor(who)), read];
