@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { QueryClient } from '@tanstack/query-core';
-import { each, PorticoProblem, readBatch, touches } from '../../client/src/index.ts';
+import { each, PorticoProblem, readBatch } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
-import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations, allOverviews } from '../support/account-api.ts';
 import { FAILED, json, LIST, openStandIn, problemBody, problemOf, SUBSCRIPTION } from './helpers.ts';
 
 /** A page of entries with these ids. */
@@ -170,18 +168,4 @@ test('TanStack Query does not try again what the client has tried: three calls i
   expect((await problemOf(client.fetchQuery(query('getSubscription')))).status).toBe(503);
   expect(gateway.calls).toHaveLength(3);
   client.clear();
-});
-
-const reads = allOperations.filter(({ method }) => method === 'GET');
-const writes = allOperations.filter(({ invalidates = [] }) => invalidates.length > 0);
-
-/** As the table says. */
-const isTouched = (read: Operation, { invalidates = [] }: Operation) =>
-  invalidates.some((one) => one === 'everything' || (typeof one === 'object' ? one.item : one) === read.group);
-
-test.for(writes.map((write) => [write.id, write] as const))('%s touches what its row says', ([id, write]) => {
-  const touched = new Set<string>(reads.filter((read) => isTouched(read, write)).map((read) => read.id));
-  const shown = allOverviews.filter(({ sections }) => Object.values(sections).some(({ read }) => touched.has(read.id)));
-  const expected = [...touched, ...shown.map((overview) => overview.id)];
-  expect(touches(id as Parameters<typeof touches>[0]).toSorted()).toEqual(expected.toSorted());
 });
