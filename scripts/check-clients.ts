@@ -12,6 +12,7 @@ import { installIn } from './install.ts';
 const FOLDER = new URL('../test/full/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
 const CLIENT_DOCUMENT = './generated/client.json';
+const TANSTACK = new URL('../docs/tanstack.md', import.meta.url).pathname;
 const CLIENT_TYPES = new URL('../client/src/openapi.ts', import.meta.url).pathname;
 
 const run = (script: string, ...args: string[]) =>
@@ -60,8 +61,16 @@ packed('portico');
 // An app with an endpoint of its own, and the module that its client's users get.
 cpSync(new URL('../test/full/package/app', import.meta.url), USER, { recursive: true });
 cpSync(`${FOLDER}user/use.ts`, `${USER}use.ts`);
+// The page on TanStack Query, with its hooks typed by the core of it.
+const [, page = ''] = /^```ts\n(.*?)^```$/ms.exec(readFileSync(TANSTACK, 'utf8')) ?? [];
+if (!page.includes('queriesOf')) throw new Error(`${TANSTACK} has no page of code`);
+writeFileSync(`${USER}tanstack.ts`, page);
+const HOOKS = `${USER}node_modules/@tanstack/react-query/`;
+mkdirSync(HOOKS, { recursive: true });
+cpSync(`${FOLDER}user/react-query.d.ts`, `${HOOKS}index.d.ts`);
+writeFileSync(`${HOOKS}package.json`, '{"type":"module","exports":{".":{"types":"./index.d.ts"}}}');
 const cli = ['node_modules/portico/dist/package/entry/cli/main.js', 'client', 'node.ts'];
 writeFileSync(`${USER}gateway.ts`, execFileSync(process.execPath, cli, { cwd: USER }));
-for (const project of ['user', 'user/printed.json'])
+for (const project of ['user', 'user/tanstack.json', 'user/printed.json'])
   run('../../../node_modules/typescript/bin/tsc', '--project', project);
 console.log('What `portico client` prints compiles, and types the client.');

@@ -1,64 +1,62 @@
-import type { Globals } from './globals.ts';
-import { PorticoProblem } from './problem.ts';
-import { isRecord, lowerCased } from './request.ts';
+import type { Portico } from './client.ts';
+import type { PendingPayment, Subscription } from './openapi.ts';
 import { type Answered, type Calling, credentialFor, reasonOf, type Sender, unlessAborted } from './send.ts';
-
-type Buying = (input: object, options?: Calling) => Promise<Answered>;
+import type { CallOptions } from './types.ts';
+import { headersOf, isRecord, PorticoProblem } from './wire.ts';
 
 interface Purchase {
   readonly key: string;
   /** How long an equal one has the same key, in milliseconds since 1970; 0 while nothing went wrong. */
-  readonly until: number;
+  until: number;
   /** Until it is there. */
-  readonly answer?: Promise<Answered>;
+  answer?: Promise<Answered> | undefined;
 }
-
-/** As long as the upstream may still carry out what got no answer. */
-const UNKNOWN_MS = 60_000;
+type Buying = (input: object, options?: Calling) => Promise<Answered>;
 
 /**
  * `buy`, with an idempotency key for each purchase. An equal one, such as a double click, joins it while it is under way, and
  * has the same key for a minute if nobody knows how it ended. So it is charged once.
  */
 export function createPurchases(sender: Sender, buy: Buying, parse: (text: string) => unknown) {
-  const { globals } = sender;
+  const { crypto, Date, Math } = sender.globals;
   const purchases = new Map<string, Purchase>();
 
-  const begin = async (equal: string, { key, until }: Purchase, answer: Promise<Answered>) => {
-    purchases.set(equal, { key, until, answer });
-    try {
-      const done = await answer;
-      purchases.delete(equal);
-      return done;
-    } catch (error) {
-      const { outcome, status } = error instanceof PorticoProblem ? error : { outcome: 'unknown', status: 0 };
-      // 409 says of the first one that it is under way or of unknown outcome, and that this one was not sent.
-      if (!outcome && status !== 409) purchases.delete(equal);
-      else purchases.set(equal, { key, until: (status === 409 && until) || globals.Date.now() + UNKNOWN_MS });
-      throw error;
-    }
-  };
-
-  const purchase: Buying = async (input, options = {}) => {
-    if (options.idempotencyKey) return buy(input, options);
+  const purchase = async (input: object, options: Calling = {}): Promise<unknown> => {
+    if (options.idempotencyKey) return (await buy(input, options))[0];
     const { signal, caller = {} } = options;
-    caller.is ??= (await unlessAborted(credentialFor(sender, lowerCased(options.headers)), signal)).is;
+    caller.is ??= (await unlessAborted(credentialFor(sender, headersOf(options)), signal))[1];
     const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }], sorted);
     const last = purchases.get(equal);
     if (last?.answer) {
       if (signal?.aborted) throw reasonOf(signal);
-      const joined = last.answer.catch((error: unknown) => {
+      try {
+        const [, text] = await unlessAborted(last.answer, signal);
+        return text && parse(text); // what its caller does to it is nobody else's
+      } catch (error) {
         if (signal?.aborted || error instanceof PorticoProblem) throw error;
         return purchase(input, { ...options, caller }); // the caller of that one has aborted it: this one goes on with its key
-      });
-      const { text } = await unlessAborted(joined, signal);
-      return text === undefined ? {} : { value: parse(text), text }; // what its caller does to it is nobody else's
+      }
     }
-    const one = last && last.until > globals.Date.now() ? last : { key: newKey(globals), until: 0 };
-    return begin(equal, one, buy(input, { ...options, caller, idempotencyKey: one.key }));
+    // Not every page has `randomUUID`, and React Native has no `crypto`.
+    const newKey = () => crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+    const one: Purchase = last && last.until > Date.now() ? last : { key: newKey(), until: 0 };
+    purchases.set(equal, one);
+    try {
+      one.answer = buy(input, { ...options, caller, idempotencyKey: one.key });
+      const [value] = await one.answer;
+      purchases.delete(equal);
+      return value;
+    } catch (error) {
+      const { outcome, status } = error instanceof PorticoProblem ? error : { outcome: 'unknown', status: 0 };
+      // 409 says of the first one that it is under way or of unknown outcome, and that this one was not sent.
+      if (!outcome && status !== 409) purchases.delete(equal);
+      else if (status !== 409 || !one.until) one.until = Date.now() + 60_000; // the upstream may still carry it out
+      throw error;
+    } finally {
+      one.answer = undefined;
+    }
   };
-
-  return async (input: object, options?: Calling) => (await purchase(input, options)).value;
+  return purchase;
 }
 
 /** The order of members is nothing that the gateway compares either. */
@@ -68,5 +66,54 @@ function sorted(_: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort());
 }
 
-/** Not every page has `randomUUID`, and React Native has no `crypto`. */
-const newKey = ({ crypto, Date, Math }: Globals) => crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+/** Before the purchase: `data` of a billing overview, or the subscription alone. */
+export interface Before {
+  readonly subscription: Pick<Subscription, 'plan'>;
+  readonly pending_payments?: { readonly results: readonly Pick<PendingPayment, 'id'>[] } | null;
+}
+
+export interface Outcome {
+  /**
+   * `bought`: it was, or there is another plan. `begun`: a payment is pending, the plan is the old one. `under_way`: the
+   * gateway still waits for the upstream's answer. `not_bought`: the gateway has no record of it. `not_seen`: nothing shows
+   * it; within a minute of the purchase it may still come.
+   */
+  readonly state: 'bought' | 'begun' | 'under_way' | 'not_bought' | 'not_seen';
+  readonly subscription: Subscription;
+  /** Of the purchase, if it needs one. */
+  readonly payment: PendingPayment | undefined;
+}
+
+/** By what the gateway has of a key, where nothing is to be seen of the purchase. */
+const UNSEEN: Readonly<Record<string, Outcome['state']>> = {
+  done: 'bought',
+  under_way: 'under_way',
+  outcome_not_found: 'not_bought',
+};
+
+/**
+ * Finds out what became of a purchase of unknown outcome. With its `idempotencyKey`, by asking the gateway; from the subscription
+ * and the pending payments (the first page) too, which cannot tell this purchase from another one that was made meanwhile.
+ * Looks once.
+ */
+export async function outcomeOf(
+  portico: Portico,
+  before: Before,
+  { idempotencyKey, ...options }: CallOptions = {},
+): Promise<Outcome> {
+  const asking = idempotencyKey && portico.getOutcome?.(undefined, { ...options, idempotencyKey });
+  const record = await Promise.resolve(asking).catch((error: unknown) => {
+    if (error instanceof PorticoProblem && error.status === 404) return { state: error.code }; // an older gateway's has another code
+    throw error;
+  });
+  const asked = { sections: ['subscription', 'pending_payments'] } as const;
+  const { data } = await portico.getBillingOverview(asked, { ...options, fresh: true, strict: true });
+  const { subscription, pending_payments } = data;
+  const isBought = subscription.plan !== before.subscription.plan;
+  const known = before.pending_payments?.results.map(({ id }) => id);
+  const payment = pending_payments?.results.find(
+    ({ id, plan, is_renewal }) => !is_renewal && (known ? !known.includes(id) : isBought && plan === subscription.plan),
+  );
+  const unseen = UNSEEN[record ? record.state : ''] ?? 'not_seen';
+  return { state: isBought ? 'bought' : payment ? 'begun' : unseen, subscription, payment };
+}

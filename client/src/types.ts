@@ -1,154 +1,121 @@
-import type { LineError, ProblemCode } from './openapi.ts';
-import type { OperationId, Operations as operations } from './routes.ts';
+import type { LineError, operations as Known, ProblemCode } from './openapi.ts';
+
+/** What `npx portico client` prints declares the operations of its gateway here. They take the place of those known to us. */
+export interface Registered {}
+type Operations = Registered extends { readonly operations: infer Own } ? Own : Known;
+
+/** The name of a call: its `operationId` in the OpenAPI document. */
+export type OperationId = keyof Operations;
+/** Method and path of every operation. */
+export type Routes = Readonly<Record<OperationId, string>>;
 
 /** Makes types readable where an editor shows them. */
 type Shown<T> = { [Key in keyof T]: T[Key] } & {};
-
-type Parameter<Id extends OperationId, In extends 'path' | 'query'> = NonNullable<operations[Id]['parameters'][In]>;
+type At<T, Key> = Key extends keyof T ? T[Key] : never;
 type OrNone<T> = [T] extends [never] ? unknown : T;
+type Inputs<Id extends OperationId> = Operations[Id]['parameters'];
+type Parameter<Id extends OperationId, In extends 'path' | 'query'> = OrNone<NonNullable<Inputs<Id>[In]>>;
 /** Ids may be numbers or texts. */
-type PathOf<Id extends OperationId> = { [Key in keyof OrNone<Parameter<Id, 'path'>>]: string | number };
+type PathOf<Id extends OperationId> = { [Key in keyof Parameter<Id, 'path'>]: string | number };
 /** `true` will do for `'true'`, and what is undefined is left out. */
-type QueryOf<Id extends OperationId> =
-  OrNone<Parameter<Id, 'query'>> extends infer Query
-    ? { [Key in keyof Query]: Query[Key] | ('true' extends Query[Key] ? boolean : never) | undefined }
+type QueryOf<Query> = { [Key in keyof Query]: Query[Key] | ('true' extends Query[Key] ? boolean : never) | undefined };
+type Json<Body> = { content: { 'application/json': Body } };
+type BodyOf<Id extends OperationId> = Operations[Id] extends { requestBody: Json<infer Body> }
+  ? Body
+  : Operations[Id] extends { requestBody?: Json<infer Body> }
+    ? Partial<Body>
     : never;
-
-type JsonBody<Body> = { content: { 'application/json': Body } };
-type BodyOf<Id extends OperationId> = [NonNullable<operations[Id]['requestBody']>] extends [never]
-  ? unknown
-  : operations[Id] extends { requestBody: JsonBody<infer Body> }
-    ? Body
-    : operations[Id] extends { requestBody?: JsonBody<infer Body> }
-      ? Partial<Body>
-      : never;
-
-type WithPath<Id extends OperationId, Rest> = Shown<PathOf<Id> & Rest>;
-
 /** What an operation is given: the ids of its path, and its query or its body. */
 export type Input<Id extends OperationId> = Id extends OverviewId
   ? OverviewInput<Id>
-  : WithPath<Id, QueryOf<Id>> & BodyOf<Id>;
+  : Shown<PathOf<Id> & QueryOf<Parameter<Id, 'query'>>> & BodyOf<Id>;
 
-type Responses<Id extends OperationId> = operations[Id]['responses'];
-type Content<Response> = Response extends { content: infer Types } ? Types : { none: true };
-/** By media type. */
-type Contents<Id extends OperationId> = {
-  [Status in keyof Responses<Id>]: Content<Responses<Id>[Status]>;
-}[keyof Responses<Id>];
-type Json<Id extends OperationId> = Contents<Id> extends { 'application/json': infer Body } ? Body : undefined;
-
+type Response<Id extends OperationId> = Operations[Id]['responses'][keyof Operations[Id]['responses']];
+type AnswerOf<Id extends OperationId> = Response<Id> extends Json<infer Body> ? Body : undefined;
 /** What an operation answers. An overview has no more than was asked for. */
-export type Answer<Id extends OperationId, Asked = object> = Id extends OverviewId ? OverviewOf<Id, Asked> : Json<Id>;
+export type Answer<Id extends OperationId, Asked = object> = Id extends OverviewId
+  ? OverviewOf<Id, Asked>
+  : AnswerOf<Id>;
 
+type Results = { results: readonly unknown[] };
 /** Operations that answer a page of a list. */
-export type ListId = {
-  [Id in OperationId]: Json<Id> extends { results: readonly unknown[] } ? Id : never;
-}[OperationId];
+export type ListId = { [Id in OperationId]: AnswerOf<Id> extends Results ? Id : never }[OperationId];
 /** One entry of such a list. */
-export type Item<Id extends ListId> = Json<Id> extends { results: readonly (infer One)[] } ? One : never;
+export type Item<Id extends ListId> = AnswerOf<Id> extends { results: readonly (infer One)[] } ? One : never;
 
+type Lines = { content: { 'application/x-ndjson': unknown } };
 /** Operations that answer several sections at once. */
-export type OverviewId = {
-  [Id in OperationId]: Contents<Id> extends { 'application/x-ndjson': unknown } ? Id : never;
-}[OperationId];
-
-/** Those without an id in their path. */
-export type PlainOverviewId = { [Id in OverviewId]: object extends OverviewInput<Id> ? Id : never }[OverviewId];
-
-type Data<Id extends OverviewId> = Json<Id> extends { data: infer All } ? Required<All> : never;
+export type OverviewId = { [Id in OperationId]: Response<Id> extends Lines ? Id : never }[OperationId];
+type Data<Id extends OverviewId> = AnswerOf<Id> extends { data: infer All } ? Required<All> : never;
 type SectionOf<Id extends OverviewId> = keyof Data<Id> & string;
 type FieldOf<Id extends OverviewId, Section extends string> =
   Parameter<Id, 'query'> extends { [Key in `fields[${Section}]`]?: readonly (infer Field)[] } ? Field : never;
+/** Never, where the section is no page. */
+type PageOf<Value, Section> = NonNullable<Value> extends Results ? Section : never;
 
-/** Sections that are a page. */
-type PageOf<Id extends OverviewId> = {
-  [Section in SectionOf<Id>]: NonNullable<Data<Id>[Section]> extends { results: readonly unknown[] } ? Section : never;
-}[SectionOf<Id>];
-
-/** What an overview is given: the ids of its path, and what is wanted of it. */
-export type OverviewInput<Id extends OverviewId> = WithPath<Id, Selection<Id>>;
-
-/** Which sections, and which of their fields; all unless named. How many entries of those that are pages. */
-export interface Selection<Id extends OverviewId> {
+/** Which sections, and which of their fields: all unless named. How many entries of those that are pages. */
+interface Selection<Id extends OverviewId> {
   readonly sections?: readonly SectionOf<Id>[] | undefined;
   readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] | undefined } | undefined;
-  readonly page_size?: { readonly [Section in PageOf<Id>]?: number | undefined } | undefined;
+  readonly page_size?:
+    | { readonly [Section in keyof Data<Id> as PageOf<Data<Id>[Section], Section>]?: number | undefined }
+    | undefined;
 }
+/** What an overview is given: the ids of its path, and what is wanted of it. */
+export type OverviewInput<Id extends OverviewId> = Shown<PathOf<Id> & Selection<Id>>;
+/** Overviews without an id in their path. */
+export type PlainOverviewId = { [Id in OverviewId]: object extends OverviewInput<Id> ? Id : never }[OverviewId];
 
-type Wanted<Id extends OverviewId, Asked> = Asked extends { readonly sections: readonly (infer Section)[] }
-  ? Section & SectionOf<Id>
-  : SectionOf<Id>;
-
-/** `true`, or never. */
-type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? never : true) : never;
-/** `true` for a list of which nobody knows what is in it when it is compiled: of any length, or with one thing or another. */
-type IsOpenList<List> = List extends readonly unknown[]
-  ? number extends List['length']
-    ? true
-    : { [Index in keyof List]: IsUnion<List[Index]> }[number]
-  : true;
-/** Such a list of sections says only what may be in the answer. */
-type IsOpen<Asked> = 'sections' extends keyof Asked
-  ? true extends IsUnion<Asked['sections']> | IsOpenList<Asked['sections']>
-    ? true
-    : false
-  : false;
-
-type Trimmed<Value, Field, IsSome> = Value extends null
-  ? null
-  : Value extends { results: readonly (infer One)[]; count: infer Count }
-    ? { count: Count; next: string | null; previous: string | null; results: Kept<One, Field, IsSome>[] }
+/** Never, where it may be one thing or another. */
+type Single<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? T : never) : never;
+/** What a list surely names: nothing, where only its type is known, or the list may be one or another. */
+type Sure<List> =
+  Single<List> extends infer One extends readonly unknown[]
+    ? number extends One['length']
+      ? never
+      : { [Index in keyof One]: Single<One[Index]> }[number]
+    : never;
+/** What a list may name. */
+type Maybe<List, Name> = [List] extends [never] ? Name : [List] extends [readonly (infer One)[]] ? One & Name : Name;
+/** What is left of a value: all without a list, else what the list surely names, and, as optional, what it may name. */
+type Named<Value, List> = [List] extends [never]
+  ? Value
+  : Shown<Pick<Value, Sure<List> & keyof Value> & Partial<Pick<Value, Maybe<List, keyof Value>>>>;
+/** The same of a section: of each entry, where it has several. */
+type Trimmed<Value, List> = [List] extends [never]
+  ? Value
+  : Value extends { results: readonly (infer One)[] }
+    ? Shown<Omit<Value, 'results'> & { results: Named<One, List>[] }>
     : Value extends readonly (infer One)[]
-      ? Kept<One, Field, IsSome>[]
-      : Kept<Value, Field, IsSome>;
-type Kept<Value, Field, IsSome> = true extends IsSome
-  ? Partial<Pick<Value, Field & keyof Value>>
-  : Pick<Value, Field & keyof Value>;
-
-type SectionData<Id extends OverviewId, Section extends SectionOf<Id>, Asked> = Asked extends {
-  readonly fields: { readonly [Key in Section]: infer List extends readonly unknown[] };
-}
-  ? Trimmed<Data<Id>[Section], List[number], IsOpenList<List>>
-  : MayTrim<Asked, Section> extends true
-    ? Trimmed<Data<Id>[Section], FieldOf<Id, Section>, true>
-    : Data<Id>[Section];
-/** Whether nobody knows when it is compiled if fields of this section are named. */
-type MayTrim<Asked, Section> = 'fields' extends keyof Asked
-  ? Section extends keyof NonNullable<Asked['fields']>
-    ? true
-    : false
-  : false;
-
-type Sections<Id extends OverviewId, Asked, Values> =
-  IsOpen<Asked> extends true
-    ? { [Section in Wanted<Id, Asked>]?: Values[Section & keyof Values] }
-    : { [Section in Wanted<Id, Asked>]: Values[Section & keyof Values] };
+      ? Named<One, List>[]
+      : Value extends object
+        ? Named<Value, List>
+        : Value;
+type Sections<Id extends OverviewId, Asked> = {
+  [Section in SectionOf<Id>]: Trimmed<Data<Id>[Section], At<NonNullable<At<Asked, 'fields'>>, Section>>;
+};
+type Metas<Id extends OverviewId> =
+  AnswerOf<Id> extends { meta: { sections: infer All } } ? Record<SectionOf<Id>, NonNullable<All[keyof All]>> : never;
 
 /** An overview with the sections and fields that were asked for. */
 export type OverviewOf<Id extends OverviewId, Asked = object> = Shown<
-  Omit<Json<Id>, 'data' | 'meta'> & {
-    data: Sections<Id, Asked, { [Section in SectionOf<Id>]: SectionData<Id, Section, Asked> }>;
-    meta: { complete: boolean; sections: Sections<Id, Asked, Record<SectionOf<Id>, SectionMeta<Id>>> };
+  Omit<AnswerOf<Id>, 'data' | 'meta'> & {
+    data: Named<Sections<Id, Asked>, At<Asked, 'sections'>>;
+    meta: { complete: boolean; sections: Named<Metas<Id>, At<Asked, 'sections'>> };
   }
 >;
 
-type SectionMeta<Id extends OverviewId> =
-  Json<Id> extends { meta: { sections: infer Metas } } ? NonNullable<Metas[keyof Metas]> : never;
-
 /** A section of an overview as it comes: what it is, or why it failed. */
 export type SectionLine<Id extends OverviewId, Asked = object> = {
-  [Section in Wanted<Id, Asked>]: LineOf<Section, SectionData<Id, Section, Asked>>;
-}[Wanted<Id, Asked>];
-
+  [Section in Maybe<At<Asked, 'sections'>, SectionOf<Id>>]: LineOf<Section, Sections<Id, Asked>[Section]>;
+}[Maybe<At<Asked, 'sections'>, SectionOf<Id>>];
 /** Only what may be null in an overview may fail here, or not be there. */
 type LineOf<Section, Value> =
   | { section: Section; state: 'fresh' | 'stale'; code?: string; data: Value & {} }
-  | (null extends Value
-      ?
-          | { section: Section; state: 'not_applicable'; data: null }
-          | { section: Section; state: 'failed' | 'skipped'; error: LineError }
-      : never);
+  | (null extends Value ? NoneOf<Section> : never);
+type NoneOf<Section> =
+  | { section: Section; state: 'not_applicable'; data: null }
+  | { section: Section; state: 'failed' | 'skipped'; error: LineError };
 
 /** Codes of problems: the gateway's, three of this package, and any other that the upstream has sent with a 4xx. */
 export type Code = ProblemCode | 'connection_failed' | 'unexpected_answer' | 'account_changed' | (string & {});
@@ -167,15 +134,12 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The arguments of an operation. Input may be left out where nothing in it is needed. */
-export type Takes<Id extends OperationId> =
+/** The arguments of an operation. Its input may be left out where nothing in it is needed. */
+export type Takes<Id extends OperationId, Given = Input<Id>> =
   object extends Input<Id>
-    ? [input?: Input<Id> | undefined, options?: CallOptions | undefined]
-    : [input: Input<Id>, options?: CallOptions | undefined];
-
+    ? [input?: Given | undefined, options?: CallOptions | undefined]
+    : [input: Given, options?: CallOptions | undefined];
 /** An operation as a method. */
-export type Call<Id extends OperationId> = Id extends PlainOverviewId
-  ? <const Asked extends Selection<Id> = object>(input?: Asked, options?: CallOptions) => Promise<Answer<Id, Asked>>
-  : Id extends OverviewId
-    ? <const Asked extends OverviewInput<Id>>(input: Asked, options?: CallOptions) => Promise<Answer<Id, Asked>>
-    : (...given: Takes<Id>) => Promise<Answer<Id>>;
+export type Call<Id extends OperationId> = Id extends OverviewId
+  ? <const Asked extends OverviewInput<Id> = never>(...given: Takes<Id, Asked>) => Promise<Answer<Id, Asked>>
+  : (...given: Takes<Id>) => Promise<Answer<Id>>;

@@ -139,6 +139,7 @@ test('routes of a gateway’s own are called in their place', async () => {
   const portico = clientWith({ routes: own as unknown as Routes });
   expect(await callTo(portico, 'getBadge' as OperationId)({ id: 7 })).toEqual({ title: 'Early bird' });
   expect(portico).not.toHaveProperty('getSubscription');
-  const stream = streamOverview(portico, 'getCardOverview' as OverviewId, { id: 7 } as object);
+  const input: object = { id: 7 };
+  const stream = streamOverview(portico, 'getCardOverview' as OverviewId, input);
   await expect(stream.next()).rejects.toMatchObject({ problem: { instance: '/bff/v1/card-overview/7' } });
 });

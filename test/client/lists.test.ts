@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { QueryClient } from '@tanstack/query-core';
-import { each, PorticoProblem, readBatch, touches } from '../../client/src/index.ts';
+import { each, PorticoProblem, readBatch } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
-import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations, allOverviews } from '../support/account-api.ts';
 import { FAILED, json, LIST, openStandIn, problemBody, problemOf, SUBSCRIPTION } from './helpers.ts';
 
 /** A page of entries with these ids. */
@@ -20,6 +18,33 @@ describe('each', () => {
     for await (const { id } of each(portico, 'listTransactions', { page_size: 2 }))
       seen.push(`${id} after ${gateway.calls.length}`);
     expect([seen, gateway.calls.length]).toEqual([['1 after 1', '2 after 1', '3 after 3'], 3]);
+  });
+
+  test.for([
+    ['leads back to the same page', `${LIST}?page_size=2`, 1],
+    ['leads back to a page before', `${LIST}?page=2&page_size=2`, 2],
+    ['has no query', `https://other.test${LIST}`, 1],
+    ['has an empty query', `${LIST}?`, 1],
+    ['is a number', 2, 1],
+    ['is true', true, 1],
+  ] as const)('throws where `next` %s, after what has come', async ([, next, calls]) => {
+    const { gateway, portico } = openStandIn();
+    gateway.on(`GET ${LIST}?page_size=2`, page([1], (calls === 1 ? next : `${LIST}?page=2&page_size=2`) as string));
+    gateway.on(`GET ${LIST}?page=2&page_size=2`, page([2], next as string));
+    const seen: number[] = [];
+    const reading = async () => {
+      for await (const { id } of each(portico, 'listTransactions', { page_size: 2 })) seen.push(id);
+    };
+    const thrown = await problemOf(reading());
+    expect([thrown.code, String(thrown.cause)]).toEqual(['unexpected_answer', expect.stringContaining(String(next))]);
+    expect([seen.length, gateway.calls.length]).toEqual([calls, calls]);
+  });
+
+  test.for([null, undefined, ''])('ends where `next` is %j', async (next) => {
+    const { gateway, portico } = openStandIn();
+    gateway.on(`GET ${LIST}`, page([1], next as null));
+    const entries = each(portico, 'listTransactions');
+    expect([(await entries.next()).value, (await entries.next()).done]).toEqual([{ id: 1 }, true]);
   });
 
   test('takes only the query of a link: another host does not get the key; options hold for every page', async () => {
@@ -128,6 +153,12 @@ test('pages lead from one to the next, by the query of its link', async () => {
   const second = await pages.queryFn({ signal, pageParam: next! });
   expect([first, second].flatMap(({ results }) => results.map(({ id }) => id))).toEqual([1, 2, 3]);
   expect([pages.getNextPageParam(second), gateway.calls.length]).toEqual([null, 2]);
+  const ends = [
+    { ...first, next: 7 as unknown as string },
+    { ...first, next: LIST },
+  ];
+  expect(ends.map((end) => pages.getNextPageParam(end))).toEqual([null, null]);
+  expect(pages.getNextPageParam(first, [], '', ['', next!])).toBeNull(); // leads back
 });
 
 test('TanStack Query does not try again what the client has tried: three calls in all', async () => {
@@ -137,18 +168,4 @@ test('TanStack Query does not try again what the client has tried: three calls i
   expect((await problemOf(client.fetchQuery(query('getSubscription')))).status).toBe(503);
   expect(gateway.calls).toHaveLength(3);
   client.clear();
-});
-
-const reads = allOperations.filter(({ method }) => method === 'GET');
-const writes = allOperations.filter(({ invalidates = [] }) => invalidates.length > 0);
-
-/** As the table says. */
-const isTouched = (read: Operation, { invalidates = [] }: Operation) =>
-  invalidates.some((one) => one === 'everything' || (typeof one === 'object' ? one.item : one) === read.group);
-
-test.for(writes.map((write) => [write.id, write] as const))('%s touches what its row says', ([id, write]) => {
-  const touched = new Set<string>(reads.filter((read) => isTouched(read, write)).map((read) => read.id));
-  const shown = allOverviews.filter(({ sections }) => Object.values(sections).some(({ read }) => touched.has(read.id)));
-  const expected = [...touched, ...shown.map((overview) => overview.id)];
-  expect(touches(id as Parameters<typeof touches>[0]).toSorted()).toEqual(expected.toSorted());
 });

@@ -96,7 +96,7 @@ describe.for([...STRANGE, ...ALIKE])('%s', ([, answer, gist, times]) => {
     gateway.on(SUBSCRIPTION, answer);
     const thrown = await problemOf(portico.getSubscription());
     expect([gistOf(thrown), gateway.calls.length]).toEqual([gist, times]);
-    expect(thrown).toMatchObject({ requestId: '', section: undefined, problem: { instance: '/api/v2/subscription/' } });
+    expect(thrown).toMatchObject({ requestId: '', problem: { instance: '/api/v2/subscription/' } });
     expect([thrown.detail, Object.keys(thrown.errors)]).toEqual([`${thrown.title}.`, []]);
   });
 

@@ -61,7 +61,7 @@ describe('copies in a store', () => {
     const { portico } = phone.start('ann', 'a', 4);
     await Promise.all([1, 2, 3, 4, 5].map((id) => read(portico, id)));
     await phone.rest();
-    const ids = Array.from(phone.stored().matchAll(/\["\[\S+?transaction\/(\d)\//g), ([, id]) => id);
+    const ids = Array.from(phone.stored().matchAll(/\["\S+?transaction\/(\d)\/"/g), ([, id]) => id);
     expect(ids).toEqual(['2', '3', '4', '5']);
   });
 });

@@ -1,22 +1,7 @@
-import type { operations as Known, paths } from './openapi.ts';
-import type { Registered } from './registered.ts';
+// Made by `npm run check:openapi -- --write`, of the OpenAPI document and the rows. Do not change it by hand.
 
-/** Of the gateway that is called. */
-export type Operations = Registered extends { readonly operations: infer Own } ? Own : Known;
-
-/** Name of a call: its `operationId` in the OpenAPI document. */
-export type OperationId = keyof Operations;
-
-/** Method and path of every operation. */
-export type Routes = Readonly<Record<OperationId, string>>;
-
-type Route = `${'GET' | 'DELETE'} ${keyof paths}` | `${'POST' | 'PATCH'} ${keyof paths}${'' | '?'}`;
-
-/**
- * Method and path of every operation, as in the OpenAPI document. Input that is not in the path is the query of a GET or
- * DELETE, and the body of a POST or PATCH. A `?` at the end: it takes no body, and its input is the query.
- */
-export const routes: Readonly<Record<keyof Known, Route>> = {
+/** Method and path of every operation. A `?` at the end: it takes no body, and its input is the query. */
+export const routes = {
   getAccountOverview: 'GET /bff/v1/account-overview',
   getBillingOverview: 'GET /bff/v1/billing-overview',
   getReferralOverview: 'GET /bff/v1/referral-overview',
@@ -25,8 +10,8 @@ export const routes: Readonly<Record<keyof Known, Route>> = {
   getSession: 'GET /bff/v1/session',
   createSession: 'POST /bff/v1/session',
   deleteSession: 'DELETE /bff/v1/session',
-  loginSession: 'POST /bff/v1/session/login',
   registerSession: 'POST /bff/v1/session/register',
+  loginSession: 'POST /bff/v1/session/login',
   getApiKey: 'GET /api/v2/apikey/{id}/',
   createApiKey: 'POST /api/v2/apikey/',
   listPaymentMethods: 'GET /api/v2/payment/method/',
@@ -56,4 +41,45 @@ export const routes: Readonly<Record<keyof Known, Route>> = {
   getVerificationFlow: 'GET /api/v2/verification/flow/{id}/',
   registerSocial: 'POST /api/v2/register/social/',
   loginSocial: 'POST /api/v2/login/social/',
-};
+} as const;
+
+/** The reads that each write changes, overviews among them. */
+export const touched = {
+  createApiKey: ['getApiKey'],
+  deletePaymentMethod: [
+    'listPaymentMethods',
+    'getPaymentMethod',
+    'getSubscription',
+    'getAccountOverview',
+    'getBillingOverview',
+  ],
+  purchasePlan: [
+    'getApiKey',
+    'listPaymentMethods',
+    'getPaymentMethod',
+    'listTransactions',
+    'getTransaction',
+    'listPendingPayments',
+    'getPendingPayment',
+    'getSubscription',
+    'getReferralConfig',
+    'listReferralCredits',
+    'getReferralCredit',
+    'listEarnOuts',
+    'getEarnOut',
+    'listReferralChannels',
+    'getSubuser',
+    'getIpAuthorization',
+    'listProxyActivity',
+    'listNotifications',
+    'getVerificationFlow',
+    'getAccountOverview',
+    'getBillingOverview',
+    'getReferralOverview',
+  ],
+  updateReferralConfig: ['getReferralConfig', 'getAccountOverview', 'getReferralOverview'],
+  refreshSubuser: ['getSubuser'],
+  deleteIpAuthorization: ['getIpAuthorization'],
+  refreshProxyList: ['getSubuser'],
+  startIdVerification: ['getVerificationFlow'],
+} as const;

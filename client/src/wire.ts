@@ -1,0 +1,136 @@
+import type { Problem } from './openapi.ts';
+import type { CallOptions, Code } from './types.ts';
+
+export type FieldError = Readonly<Record<'code' | 'message', string>>;
+
+/** Everything that goes wrong with a call, but an abort: that rejects with the reason of its signal. */
+export class PorticoProblem extends Error {
+  override readonly name = 'PorticoProblem';
+  /** As the gateway has sent it (RFC 9457), or made here where no problem came. */
+  declare readonly problem: Readonly<Problem>;
+  declare readonly code: Code;
+  /** Of the answer; 0 without one. */
+  declare readonly status: number;
+  declare readonly title: string;
+  declare readonly detail: string;
+  /** Whether the same call may succeed later, and in how many seconds. */
+  declare readonly retryable: boolean;
+  declare readonly retryAfter: number | undefined;
+  /** `unknown`: this write, or an equal one before it, was sent, and nobody knows whether it happened. */
+  declare readonly outcome: 'unknown' | undefined;
+  /** Of the write, if it had one: `outcomeOf` asks the gateway for it. */
+  declare readonly idempotencyKey: string | undefined;
+  /** The section of an overview that has failed. */
+  declare readonly section: string | undefined;
+  /** For those who look into logs; empty without an answer. */
+  declare readonly requestId: string;
+  /** Errors by field, a dotted path; those of the whole are under the empty name. */
+  declare readonly errors: Readonly<Record<string, readonly FieldError[]>>;
+
+  constructor(problem: Problem, cause?: unknown) {
+    super(problem.detail, { cause });
+    const errors = Object.create(null) as Record<string, FieldError[]>; // any name may be a field's
+    for (const { field, ...error } of problem.errors) (errors[field ?? ''] ??= []).push(error);
+    const outcome = problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome;
+    const { retry_after: retryAfter, request_id: requestId } = problem;
+    Object.assign(this, problem, { problem, outcome, retryAfter, requestId, errors });
+  }
+}
+
+const TITLES = {
+  connection_failed: 'No answer from the gateway',
+  unexpected_answer: 'Not an answer from the gateway',
+  account_changed: 'The account has changed',
+};
+
+/** For a call without an answer of the gateway's that can be read. A write may have happened, whatever else has answered. */
+export function problemWithout(code: keyof typeof TITLES, wire: Wire, cause?: unknown, response?: Response) {
+  const { isRead, path } = wire;
+  const { status = 0, headers } = response ?? {};
+  const seconds = Number(headers?.get('Retry-After') ?? NaN);
+  const problem: Problem = {
+    type: 'about:blank',
+    title: TITLES[code],
+    status,
+    code,
+    detail: `${TITLES[code]}.`,
+    instance: path,
+    request_id: '',
+    retryable: isRead && (status < 400 || status === 429 || status >= 500),
+    ...(seconds >= 0 && { retry_after: seconds }),
+    ...(!isRead && { outcome: 'unknown' }),
+    errors: [],
+  };
+  return new PorticoProblem(problem, cause);
+}
+
+/** What an answer says that is not good. Only the gateway's own problems count: a proxy in between knows nothing of the call. */
+export async function problemIn(response: Response, wire: Wire): Promise<PorticoProblem> {
+  const text = await response.text();
+  try {
+    const problem = JSON.parse(text) as Problem;
+    const isOurs =
+      /^application\/problem\+json *(;|$)/i.test(response.headers.get('Content-Type') ?? '') &&
+      problem.status === response.status &&
+      problem.type.endsWith(`/problems/${problem.code}`) &&
+      typeof problem.retryable === 'boolean';
+    if (isOurs) return new PorticoProblem(problem);
+  } catch {
+    // no JSON, or not the problem's members
+  }
+  return problemWithout('unexpected_answer', wire, text, response);
+}
+
+/** What goes over the wire, but for the credential. */
+export interface Wire {
+  readonly method: string;
+  readonly path: string; // with the query
+  readonly body: string | undefined;
+  readonly headers: Readonly<Record<string, string>>; // names in lower case
+  /** Whether it changes nothing, so that it may be sent again. */
+  readonly isRead: boolean;
+}
+
+/**
+ * `route` is a method and a path. Input that is not in the path is the query of a GET or DELETE, and the body of a POST or
+ * PATCH, unless a `?` at the end says that it takes no body.
+ */
+export function wireOf(route: string, input?: object, options: CallOptions = {}): Wire {
+  const [method = '', template = '', mark] = route.split(/[ ?]/);
+  const rest: Record<string, unknown> = { ...input };
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = encodeURIComponent(String(rest[name]));
+    delete rest[name];
+    return value;
+  });
+  const takesBody = method.startsWith('P') && mark === undefined;
+  const body = takesBody && input ? JSON.stringify(rest) : undefined;
+  const { query = {} } = options;
+  const pairs = pairsOf(takesBody ? {} : rest).concat(typeof query === 'string' ? query : pairsOf(query));
+  const search = pairs.filter(Boolean).join('&');
+  const isRead = method === 'GET' || template === '/bff/v1/batch';
+  return { method, path: search ? `${path}?${search}` : path, body, headers: headersOf(options, body), isRead };
+}
+
+/** A name that stands there in two ways would be two headers, which are sent joined. */
+export function headersOf({ fresh, strict, idempotencyKey, headers }: CallOptions, body?: string): Wire['headers'] {
+  const all = {
+    ...(body && { 'content-type': 'application/json' }),
+    ...(fresh && { 'cache-control': 'no-cache' }),
+    ...(strict && { prefer: 'handling=strict' }),
+    ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
+    ...headers,
+  };
+  return Object.fromEntries(Object.entries(all).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+/** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2` and `b[c]=3`. What is undefined is left out. */
+const pairsOf = (values: object, before = '', after = ''): string[] =>
+  Object.entries(values).flatMap(([key, value]) => {
+    const name = before + key + after;
+    if (isRecord(value)) return pairsOf(value, `${name}[`, ']');
+    return value === undefined ? [] : [name, String(value)].map(encodeURIComponent).join('=');
+  });
+
+export const isRecord = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
