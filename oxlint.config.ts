@@ -234,7 +234,7 @@ export default defineConfig({
         'sandbox/src/worker.ts',
         'test/contract/11-library/worker.ts',
         'test/support/worker-{of-objects,with-time}.ts',
-        'examples/extend/{node,worker}.ts',
+        'examples/extend.ts',
         '**/*.config.ts',
         'docs/.vitepress/config.ts',
       ],

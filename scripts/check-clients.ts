@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import manifest from '../package.json' with { type: 'json' };
 import { forClient } from '../src/entry/cli/client.ts';
 import { openApiText } from '../src/routes/document.ts';
@@ -12,12 +12,6 @@ import { installIn } from './install.ts';
 const FOLDER = new URL('../test/full/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
 const CLIENT_DOCUMENT = './generated/client.json';
-const FRONTENDS = new URL('../docs/frontends.md', import.meta.url).pathname;
-/** What the recipes have from elsewhere. */
-const AROUND = `declare const key: string;
-declare const console: { log(...all: unknown[]): void };
-declare const crypto: { randomUUID(): string };
-`;
 const CLIENT_TYPES = new URL('../client/src/openapi.ts', import.meta.url).pathname;
 
 const run = (script: string, ...args: string[]) =>
@@ -42,11 +36,6 @@ if (readFileSync(CLIENT_TYPES, 'utf8') !== types)
   throw new Error('client/src/openapi.ts is not what the document says: `npm run check:clients -- --write`');
 
 run(printer, DOCUMENT, '-o', 'generated/openapi-typescript.ts');
-// What the docs say of another client, with the types that they say to print.
-const [, recipes = ''] = /^### With openapi-fetch\n.*?^```ts\n(.*?)^```$/ms.exec(readFileSync(FRONTENDS, 'utf8')) ?? [];
-if (!recipes.includes('createClient')) throw new Error(`${FRONTENDS} has no recipes for openapi-fetch`);
-writeFileSync(`${FOLDER}generated/recipes.ts`, recipes + AROUND);
-copyFileSync(`${FOLDER}generated/openapi-typescript.ts`, `${FOLDER}generated/portico.ts`);
 
 run('../../../node_modules/typescript/bin/tsc', '--project', '.');
 console.log('What uses the generated types compiles.');

@@ -1,7 +1,7 @@
 import type { Answer } from 'portico-client';
 import { money } from './words.ts';
 
-/** The prices of docs/sandbox.md. The API that it stands for has an endpoint for them, which is not documented. */
+/** The sandbox's prices. The API that it stands for has an endpoint for them, which is not documented. */
 const PROXY = 0.5;
 const LOWEST = 2.5;
 

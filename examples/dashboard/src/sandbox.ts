@@ -2,7 +2,7 @@ interface Switch {
   readonly label: string;
   /** What to look at. */
   readonly look: string;
-  /** What the sandbox is told: docs/sandbox.md. */
+  /** What the sandbox is told: docs/calling.md. */
   readonly faults: readonly object[];
 }
 

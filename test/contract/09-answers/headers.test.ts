@@ -182,7 +182,7 @@ test(`${says('A preflight is 204 before authentication and limits')}: it allows 
   expect(new Set(['baggage', 'sentry-trace', ...read.filter((name) => !NOT_ASKED_FOR.test(name))])).toEqual(
     new Set(allowed.map((one) => one.toLowerCase())),
   );
-  const page = readFileSync('docs/frontends.md', 'utf8');
+  const page = readFileSync('docs/browser.md', 'utf8');
   for (const one of [...allowed, ...PREFLIGHT['access-control-allow-methods'].split(', ')]) expect(page).toContain(one);
 });
 

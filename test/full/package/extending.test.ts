@@ -1,10 +1,11 @@
-import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fromMarkdown } from 'mdast-util-from-markdown';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { json, type ScriptedUpstream, startUpstream } from '../../support/scripted-upstream.ts';
-import { killAll, ROOT } from '../../support/process.ts';
+import { folderWith, killAll, ROOT, run } from '../../support/process.ts';
+import { freePort } from '../../support/ports.ts';
 import { call } from '../../support/http.ts';
 import { installed, startIn } from './installed.ts';
 
@@ -42,12 +43,10 @@ beforeAll(async () => {
     mkdirSync(join(folder, folderOf(title)));
     writeFileSync(join(folder, folderOf(title), fileOf(title)), code);
   }
-  cpSync(join(ROOT, 'examples/extend'), join(folder, 'extend'), { recursive: true });
-  const config = JSON.parse(textIn('json')) as object;
-  writeFileSync(
-    join(folder, 'tsconfig.page.json'),
-    JSON.stringify({ ...config, include: ['page-*/*.ts', 'extend/*.ts'] }),
-  );
+  copyFileSync(join(ROOT, 'examples/extend.ts'), join(folder, 'extend.ts'));
+  const compilerOptions = { module: 'nodenext', types: ['node'], strict: true, skipLibCheck: true, noEmit: true };
+  const config = { compilerOptions, include: ['page-*/*.ts', 'extend.ts'] };
+  writeFileSync(join(folder, 'tsconfig.page.json'), JSON.stringify(config));
   upstream = await startUpstream();
   upstream.on('GET /api/v2/subscription/', json(200, { plan: 3, payment_method: null, free_credits: 1 }));
   upstream.on('GET /api/v2/notification/', json(200, { count: 2, results: [] }));
@@ -86,16 +85,18 @@ describe('on the page', () => {
       'An overview',
       'An endpoint of your upstream',
       'An upstream of your own',
-      'Hooks',
       'On Workers',
       'A test of your own',
     ]);
     for (const title of TITLES) expect(fileOf(title)).not.toBe('');
   });
 
-  test('the configuration of the worker is that of the example', () => {
-    const example = readFileSync(join(ROOT, 'examples/extend/wrangler.toml'), 'utf8');
-    expect(textIn('toml')).toBe(`# wrangler.toml\n${example.trim()}`);
+  test('the worker starts with its configuration, and answers', async () => {
+    const title = 'On Workers';
+    writeFileSync(join(folder, folderOf(title), 'wrangler.toml'), textIn('toml').replace('node_modules', '../$&'));
+    const url = await startIn.workerd(join(folder, folderOf(title)), { UPSTREAM_BASE_URL: upstream.url });
+    expect((await call(url, { path: '/api/v2/subscription/', token })).json).toMatchObject({ plan: 3 });
+    expect((await call(url, { path: '/docs/swagger-ui.css' })).status).toBe(200);
   });
 
   test.each(TITLES.filter((title) => fileOf(title) === 'app.ts'))(
@@ -124,20 +125,12 @@ describe('on the page', () => {
     expect([status, stderr]).toEqual([0, '']);
   });
 
-  test('an upstream of one’s own has its calls and its overview', async () => {
+  test('an upstream of one’s own has its calls, its overview and its hooks', async () => {
     const ask = await ofPage('An upstream of your own');
     expect((await ask('/v1/books')).status).toBe(200);
     expect((await ask('/bff/v1/shelf-overview')).json).toMatchObject({ data: { books: { count: 0 } } });
     expect(upstream.callsTo('GET /v1/books')[0]?.headers['authorization']).toBe(`Bearer ${token}`);
-  });
-
-  test('hooks have their say', async () => {
-    const ask = await ofPage('Hooks');
-    const answer = await ask('/api/v2/subscription/'); // nobody exchanges keys at that address
-    expect(answer).toMatchObject({
-      status: 500,
-      json: { code: 'internal_error', help: 'https://help.example/internal_error?of=getSubscription' },
-    });
+    expect((await ask('/v1/books/!')).json).toMatchObject({ help: 'https://help.example/unknown_endpoint' });
   });
 
   test('a test of one’s own passes', () => {
@@ -147,7 +140,7 @@ describe('on the page', () => {
 });
 
 test('the example does each of it', async () => {
-  const ask = await started('extend/node.ts');
+  const ask = await started('extend.ts');
   expect((await ask('/bff/v1/greeting')).json).toEqual({ plan: 3 });
   expect((await ask('/bff/v1/inbox-overview')).json).toMatchObject({
     data: { computed: { unread: 2, latest_badge: { title: 'Early bird' } } },
@@ -159,4 +152,33 @@ test('the example does each of it', async () => {
     'extend',
   ]);
   for (const { headers } of upstream.callsTo('GET /api/v2/badge/')) expect(headers['x-partner']).toBe('extend');
+});
+
+const KIT = ['@sveltejs/kit@3.2.0', '@sveltejs/adapter-node@6.0.1', '@sveltejs/vite-plugin-svelte@7.3.1'];
+const VITE = `import adapter from '@sveltejs/adapter-node';
+import { sveltekit } from '@sveltejs/kit/vite';
+export default { plugins: [sveltekit({ adapter: adapter() })] };`;
+
+test('the route of SvelteKit in docs/frameworks.md hands requests to the gateway', async () => {
+  const cwd = folderWith({ 'package.json': '{"type":"module"}', 'vite.config.js': VITE });
+  const packages = [...KIT, 'svelte@5.57.3', 'vite@8.3.8', 'hono@4.13.19', inject('tarball')];
+  execFileSync('npm', ['install', '--no-audit', '--no-fund', '--loglevel=error', ...packages], { cwd });
+  const page = readFileSync(join(ROOT, 'docs/frameworks.md'), 'utf8');
+  const files = Array.from(page.matchAll(/^```[jt]s\n\/\/ (gateway\.ts|src\/\S+)\n([^]*?)^```$/gm));
+  for (const [, name = '', code = ''] of [...files, ['', 'src/app.html', '%sveltekit.head%%sveltekit.body%']]) {
+    const path = join(cwd, name === 'gateway.ts' ? 'src/gateway.ts' : name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, code);
+  }
+  execFileSync(process.execPath, ['node_modules/vite/bin/vite.js', 'build'], { cwd, stdio: 'pipe' });
+  const PORT = String(await freePort());
+  const env = { HOST: '127.0.0.1', PORT, UPSTREAM_BASE_URL: upstream.url };
+  const running = run(env, { cwd, command: [process.execPath, 'build'] });
+  await running.until(() => /Listening on/.exec(running.stdout()) ?? undefined);
+  const ask = (method: string) => {
+    const path = '/gateway/api/v2/subscription/';
+    return call(`http://127.0.0.1:${PORT}`, { path, method, token, headers: { 'content-type': 'application/json' } });
+  };
+  expect((await ask('GET')).json).toMatchObject({ plan: 3 });
+  expect((await ask('DELETE')).json).toMatchObject({ type: '/gateway/problems/method_not_allowed' });
 });
