@@ -236,6 +236,7 @@ export default defineConfig({
         'test/support/worker-{of-objects,with-time}.ts',
         'examples/extend.ts',
         '**/*.config.ts',
+        'docs/.vitepress/config.ts',
       ],
       rules: { 'import/no-default-export': 'off' },
     },
