@@ -127,7 +127,7 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions<Ov
     hasFailed = false;
     last = answer ? merged(answer, last) : last && aged(last, nowMs - atMs, response);
     atMs = nowMs;
-    if (isKept && etag) copy?.keep?.(etag, JSON.stringify(last));
+    if (isKept && etag) keep(copy, etag, last);
     return [isNews && last];
   };
   const waitOf = (problem: PorticoProblem, tries: number) => {
@@ -151,6 +151,13 @@ function pauseMs(tries: number, globals: Globals): number {
   if (isHidden(globals)) return SLOW_MS;
   if (globals.navigator?.onLine === false) return HALF_MINUTE;
   return Math.min(20_000, PAUSE_MS * 2 ** tries) * (0.5 + globals.Math.random());
+}
+
+/** Keeps nothing where a `parse` of one's own has made what JSON has not, such as a BigInt. */
+function keep(copy: Copy | undefined, etag: string, value: unknown): void {
+  try {
+    copy?.keep?.(etag, JSON.stringify(value));
+  } catch {}
 }
 
 /** A page of another origin may not see it. */

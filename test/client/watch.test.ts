@@ -152,6 +152,9 @@ async function openAgain(...answers: Answer[]) {
     openFor: (account: string) => openWatch(answers, { copies: copiesOf(account) }),
   };
 }
+const parse = (text: string): unknown =>
+  JSON.parse(text, (_, found: unknown) => (typeof found === 'number' ? BigInt(found) : found));
+
 describe('a watch with copies', () => {
   const KEPT = { subscription: { plan: 1 }, notifications: { count: 1 } };
 
@@ -177,6 +180,11 @@ describe('a watch with copies', () => {
     const next = await value();
     expect([next.data, next.meta.sections['subscription']]).toEqual([KEPT, { state: 'fresh', age: 4 }]);
     expect(around.heard.size).toBe(0);
+  });
+
+  test('goes on without them where `parse` makes what JSON has not', async () => {
+    const { value } = openWatch([whole('"1"', { subscription: { plan: 7 } })], { copies: keepCopies(), parse });
+    expect((await value()).data).toEqual({ subscription: { plan: 7n } });
   });
 
   test('shows nothing of another account, and nothing that says `no-store`', async () => {
