@@ -41,7 +41,7 @@ async function visit({ isAllowed }: { readonly isAllowed: boolean }) {
     unauthenticated: await send(READ),
     tooLong: await send(`/${'x'.repeat(20_000)}`),
     otherHeader: await ask(READ, { headers: { 'X-Other': 'x' } }),
-    otherMethod: await ask(READ, { method: 'PUT' }),
+    otherMethod: await ask(READ, { method: 'LINK' }),
     cookies: await ask(READ, { credentials: 'include' }),
   };
   return { found, timing: await run(page, 'timing', gateway.url + READ), upstream };
