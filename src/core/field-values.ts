@@ -1,14 +1,14 @@
 /** The grammar of the values of HTTP fields, for what clients send and for what the upstream sends. */
 
-/** What divides a list, or a text in quotes, in which nothing does. Its closing quote may be missing. */
+/** A comma, which divides a list, or a text in quotes, in which commas do not divide. The closing quote may be missing. */
 const COMMA_OR_QUOTED = /,|"(?:[^"\\]|\\.)*"?/g;
 const QUOTED = /^"((?:[^"\\]|\\.)*)"$/;
 const WITHOUT_PARAMETERS = /^(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/;
 
-/** A run of blanks is tried at its beginning only: tried at each of its characters, one inside a text takes time by its square. */
+/** The lookbehind makes the search begin once for a run of blanks. Else the time grows with the square of the run's length. */
 const withoutBlanks = (text: string) => text.replaceAll(/^[\t ]+|(?<![\t ])[\t ]+$/g, '');
 
-/** The elements of a list that are not empty (RFC 9110, section 5.6.1). A quote that is never closed is a character as any other. */
+/** The elements of a list that are not empty (RFC 9110, section 5.6.1). A quote that is never closed is an ordinary character. */
 export function elementsOf(list: string): string[] {
   const elements: string[] = [];
   let from = 0;
@@ -44,7 +44,7 @@ function unquoted(text: string): string {
 }
 
 const TIME = String.raw`(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)`;
-/** What may follow a value of which there should be one. Where a field came twice, its first value counts. */
+/** What follows a single value: nothing, or a comma where the field came twice. Then the first value counts. */
 const END = String.raw`(?=[\t ]*(?:,|$))`;
 
 /** The three forms of a date (RFC 9110, section 5.6.7), without regard to case (RFC 9111, section 4.2). */

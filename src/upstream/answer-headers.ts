@@ -11,7 +11,7 @@ function firstOf({ headers }: RawAnswer, name: string): string {
   return (Array.isArray(value) ? value[0] : value)?.trim() ?? '';
 }
 
-/** When the answer was made, by the upstream's own clock, so that a date in it is measured rightly whatever ours says. */
+/** When the upstream made the answer, by its own clock: other dates in the answer are of the same clock. */
 const sentAt = (raw: RawAnswer, wall: number) => dateOf(firstOf(raw, 'date'), wall) ?? wall;
 
 const MIN_RETRY_AFTER_SECONDS = 1;
@@ -41,7 +41,7 @@ const MAX_SECONDS = 2 ** 31;
 /** Directives that forbid a stale copy (RFC 9111, sections 5.2.2.2, 5.2.2.4 and 5.2.2.8). */
 const NEVER_STALE = ['no-cache', 'must-revalidate', 'proxy-revalidate'];
 
-/** What stands between directives where no comma does. It is taken for one: what forbids keeping is to be heard. */
+/** Some servers divide directives by a semicolon or a blank. Both count as a comma here, so that no prohibition is missed. */
 const NO_COMMA = /;|(?<=\w)\s+(?=\w)/g;
 
 /** What the upstream lets the cache do (RFC 9111). Its word only ever shortens what the cache would do. */
