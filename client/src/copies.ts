@@ -1,4 +1,4 @@
-import type { Caller, Globals } from './send.ts';
+import type { Caller } from './send.ts';
 import type { Wire } from './wire.ts';
 
 /** What an overview says of a section. */
@@ -10,9 +10,8 @@ export interface SectionState {
 type Sections = Readonly<Record<string, SectionState>>;
 
 /**
- * Corrects what was said of sections so long ago, by a 304, whose `Age` is that of the oldest: none is older than that, and
- * none has grown older than the time that has passed. One that was read again meanwhile is no longer stale. Without a 304
- * nobody knows whether they still hold: they are stale.
+ * Makes sections older by the time that has passed since they were read. With a 304 none is older than its `Age`, and one
+ * that was read again meanwhile is no longer stale. Without a 304 nobody knows whether they still hold: they are stale.
  */
 export function correctAges(sections: Sections, passedMs: number, response?: Response): void {
   const oldest = Number(response?.headers.get('Age') ?? Infinity);
@@ -38,24 +37,24 @@ export interface Copy {
   readonly keep?: (etag: string, text: string) => void;
 }
 
-/** `localStorage`, `AsyncStorage`, or anything like them. */
+/** `AsyncStorage`, or anything like it. */
 export interface CopyStore {
   readonly getItem: (name: string) => string | null | undefined | Promise<string | null | undefined>;
   readonly setItem: (name: string, value: string) => unknown;
 }
 
-export type CopiesOptions = {
-  /** How many: 100 unless given. Those that were used last stay. */
-  readonly most?: number | undefined;
-} & (
+/**
+ * `most`: how many, 100 unless given; those that were used last stay. `store`: where copies outlive the app; whoever can read
+ * it can read them. `account`: any name of yours, never the key.
+ */
+export type CopiesOptions = { readonly most?: number | undefined } & (
   | { readonly store?: undefined; readonly account?: undefined }
-  /** `store`: where copies outlive the app; whoever can read it can read them. `account`: any name of yours, never the key. */
   | { readonly store: CopyStore; readonly account: string }
 );
 
 /** Answers with their ETags, for `createClient`. */
 export interface Copies {
-  (wire: Wire, caller: Caller, globals: Globals): Promise<Copy>;
+  (wire: Wire, caller: Caller): Promise<Copy>;
   /** At sign-out: forgets them, and overwrites what is stored. From then on nothing is stored. */
   clear(): Promise<unknown>;
 }
@@ -69,40 +68,33 @@ export const etagToKeep = ({ headers }: Response): string | null =>
 export const ifChanged = (etag: string) => ({ 'if-none-match': etag, 'cache-control': 'max-age=0' });
 
 const sectionsIn = (value: unknown) => (value as { meta?: { sections?: Sections } } | null)?.meta?.sections ?? {};
-const quietly = (promise: Promise<unknown>) => promise.catch(() => undefined); // a store that is full keeps what it has
 
 /**
  * Texts of answers with their ETags, by path: of whoever calls, and forgotten when somebody else does. They are stored until a
- * sign-in, a sign-out, or a call of somebody else; in another tab too, which the store then shows.
+ * sign-in, a sign-out, or a call of somebody else.
  */
 export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): Copies {
   const all = new Map<string, Kept>();
-  const textOf = (copies: unknown[]) => JSON.stringify([account, copies]);
   let [owner, ready]: [Caller?, Promise<unknown>?] = [];
-  let [isSealed, isOurs, isDue] = [false, false, false]; // nothing is stored any more; what is stored is ours; it will be written
-  let last: Promise<unknown> = Promise.resolve(); // of all that is done with the store, one after another
-  const then = (act: () => unknown) => (last = last.then(act, act));
+  let [isClosed, isDue] = [false, false]; // nothing is stored any more; all of it will be written
+  let last: Promise<unknown> = Promise.resolve();
+  /** One after another. A store that fails keeps what it has. */
+  const inTurn = (act: () => unknown) => (last = last.then(act).catch(() => undefined));
 
-  const load = async () => {
-    if (!store || isSealed) return;
-    const [name, copies = []] = JSON.parse((await store.getItem(ITEM)) || '[]') as [unknown?, [string, Kept][]?];
-    if (name === account) copies.forEach(([path, kept]) => all.set(path, kept));
-    else await store.setItem(ITEM, textOf([]));
-    isOurs = true;
-  };
-  const write = async () => {
+  const write = () => {
     isDue = false;
-    isOurs = !!(await store?.getItem(ITEM))?.startsWith(textOf([]).slice(0, -2));
-    await (isOurs ? store?.setItem(ITEM, textOf([...all])) : all.clear());
+    return store?.setItem(ITEM, isClosed ? '' : JSON.stringify([account, [...all]]));
   };
-  const seal = () => {
-    isSealed = true;
+  const load = async () => {
+    const text = await store?.getItem(ITEM);
+    const [name, copies = []] = JSON.parse(text || '[]') as [unknown?, [string, Kept][]?];
+    if (name !== account) await write();
+    else if (!isClosed) copies.forEach(([path, kept]) => all.set(path, kept));
+  };
+  const clear = () => {
+    isClosed = true;
     all.clear();
-    return then(() => {
-      isOurs = false;
-      all.clear(); // of what was being loaded
-      return store?.setItem(ITEM, '');
-    });
+    return inTurn(write);
   };
   const put = (path: string, kept: Kept) => {
     all.delete(path);
@@ -110,11 +102,11 @@ export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): 
     const [oldest = path] = all.keys();
     if (all.size > most) all.delete(oldest);
   };
-  const copyFor = async ({ method, path, headers }: Wire, caller: Caller, { Date }: Globals): Promise<Copy> => {
-    if (method !== 'GET' && path.startsWith('/bff/v1/session')) await quietly(seal());
+  const copyFor = async ({ method, path, headers }: Wire, caller: Caller): Promise<Copy> => {
+    if (method !== 'GET' && path.startsWith('/bff/v1/session')) await clear();
     // Whoever sends an ETag of their own has the copy that belongs to it.
     if (method !== 'GET' || 'if-none-match' in headers) return {};
-    if (owner !== caller) ready = quietly(owner === undefined ? then(load) : seal());
+    if (owner !== caller) ready = owner === undefined ? inTurn(load) : clear();
     owner = caller;
     await ready;
     const kept = owner === caller ? all.get(path) : undefined;
@@ -122,8 +114,8 @@ export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): 
     const keep = (etag: string, text: string) => {
       if (owner !== caller) return;
       put(path, { etag, text, atMs: Date.now() });
-      if (isOurs && !isDue) void quietly(then(write));
-      isDue = isOurs;
+      if (!isDue) void inTurn(write);
+      isDue = true;
     };
     const hear = (text: string, response: Response, value: unknown) => {
       const etag = etagToKeep(response);
@@ -132,5 +124,5 @@ export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): 
     };
     return { kept, keep, hear, headers: kept && ifChanged(kept.etag) };
   };
-  return Object.assign(copyFor, { clear: seal });
+  return Object.assign(copyFor, { clear });
 }

@@ -3,7 +3,7 @@ export { type Copies, type CopiesOptions, type CopyStore, keepCopies } from './c
 export type * from './openapi.ts';
 export { type Before, type Outcome, outcomeOf } from './purchases.ts';
 export { each, readBatch, streamOverview, touches } from './reads.ts';
-export type { Globals, Retry } from './send.ts';
+export type { Retry } from './send.ts';
 export type * from './types.ts';
 export { watchOverview, type WatchOptions } from './watch.ts';
 export { type FieldError, PorticoProblem } from './wire.ts';

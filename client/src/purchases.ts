@@ -1,49 +1,39 @@
 import type { Portico } from './client.ts';
 import type { PendingPayment, Subscription } from './openapi.ts';
-import { type Answered, type Calling, credentialFor, reasonOf, type Sender, unlessAborted } from './send.ts';
+import { type Calling, credentialFor, type Sender, unlessAborted } from './send.ts';
 import type { CallOptions } from './types.ts';
-import { headersOf, isRecord, PorticoProblem } from './wire.ts';
+import { headersOf, PorticoProblem } from './wire.ts';
 
 interface Purchase {
   readonly key: string;
   /** How long an equal one has the same key, in milliseconds since 1970; 0 while nothing went wrong. */
   until: number;
   /** Until it is there. */
-  answer?: Promise<Answered> | undefined;
+  answer?: Promise<unknown> | undefined;
 }
-type Buying = (input: object, options?: Calling) => Promise<Answered>;
+type Buy = (input: object, options?: Calling) => Promise<unknown>;
+/** Not every page has `randomUUID`, and React Native has no `crypto`. */
+const { crypto } = globalThis as { readonly crypto?: Partial<Crypto> };
 
 /**
  * `buy`, with an idempotency key for each purchase. An equal one, such as a double click, joins it while it is under way, and
  * has the same key for a minute if nobody knows how it ended. So it is charged once.
  */
-export function createPurchases(sender: Sender, buy: Buying, parse: (text: string) => unknown) {
-  const { crypto, Date, Math } = sender.globals;
+export function createPurchases(sender: Sender, buy: Buy): Buy {
   const purchases = new Map<string, Purchase>();
-
-  const purchase = async (input: object, options: Calling = {}): Promise<unknown> => {
-    if (options.idempotencyKey) return (await buy(input, options))[0];
+  return async (input, options = {}) => {
+    if (options.idempotencyKey) return buy(input, options);
     const { signal, caller = {} } = options;
     caller.is ??= (await unlessAborted(credentialFor(sender, headersOf(options)), signal))[1];
-    const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }], sorted);
-    const last = purchases.get(equal);
-    if (last?.answer) {
-      if (signal?.aborted) throw reasonOf(signal);
-      try {
-        const [, text] = await unlessAborted(last.answer, signal);
-        return text && parse(text); // what its caller does to it is nobody else's
-      } catch (error) {
-        if (signal?.aborted || error instanceof PorticoProblem) throw error;
-        return purchase(input, { ...options, caller }); // the caller of that one has aborted it: this one goes on with its key
-      }
-    }
-    // Not every page has `randomUUID`, and React Native has no `crypto`.
-    const newKey = () => crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-    const one: Purchase = last && last.until > Date.now() ? last : { key: newKey(), until: 0 };
+    const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }]);
+    let one = purchases.get(equal);
+    if (one?.answer) return unlessAborted(one.answer, signal);
+    if (!one || one.until <= Date.now())
+      one = { key: crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, until: 0 };
     purchases.set(equal, one);
     try {
       one.answer = buy(input, { ...options, caller, idempotencyKey: one.key });
-      const [value] = await one.answer;
+      const value = await one.answer;
       purchases.delete(equal);
       return value;
     } catch (error) {
@@ -56,14 +46,6 @@ export function createPurchases(sender: Sender, buy: Buying, parse: (text: strin
       one.answer = undefined;
     }
   };
-  return purchase;
-}
-
-/** The order of members is nothing that the gateway compares either. */
-function sorted(_: string, value: unknown): unknown {
-  if (!isRecord(value)) return value;
-  // oxlint-disable-next-line unicorn/no-array-sort, typescript/require-array-sort-compare -- as texts; not every React Native has `toSorted`
-  return Object.fromEntries(Object.entries(value).sort());
 }
 
 /** Before the purchase: `data` of a billing overview, or the subscription alone. */
@@ -101,9 +83,9 @@ export async function outcomeOf(
   before: Before,
   { idempotencyKey, ...options }: CallOptions = {},
 ): Promise<Outcome> {
-  const asking = idempotencyKey && portico.getOutcome?.(undefined, { ...options, idempotencyKey });
+  const asking = idempotencyKey && portico.getOutcome(undefined, { ...options, idempotencyKey });
   const record = await Promise.resolve(asking).catch((error: unknown) => {
-    if (error instanceof PorticoProblem && error.status === 404) return { state: error.code }; // an older gateway's has another code
+    if (error instanceof PorticoProblem && error.status === 404) return { state: error.code };
     throw error;
   });
   const asked = { sections: ['subscription', 'pending_payments'] } as const;

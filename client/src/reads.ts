@@ -3,22 +3,15 @@ import type { Problem } from './openapi.ts';
 import { type Calling, reasonOf } from './send.ts';
 import { touched } from './table.ts';
 import type { Answer, CallOptions, Input, Item, ListId, OperationId } from './types.ts';
-import type { OverviewId, OverviewInput, PlainOverviewId, SectionLine } from './types.ts';
+import type { OverviewId, OverviewInput, SectionLine, Takes } from './types.ts';
 import { PorticoProblem, problemWithout, wireOf } from './wire.ts';
 
-export type Page<T = unknown> = Readonly<{ results: readonly T[]; next?: unknown }>;
-
-/**
- * The query of the link to the next page: what host it names is not ours to trust with a key. Null, empty or missing: there is
- * none. Undefined where it is no such link.
- */
-export function nextIn({ next }: Page): string | null | undefined {
-  return next ? /^[^?]*\?(.+)/.exec(typeof next === 'string' ? next : '')?.[1] : null;
-}
+type Page<T> = Readonly<{ results: readonly T[]; next?: unknown }>;
 
 /**
  * Every entry of a list, page by page; a page is asked for when the one before is used up. All are of the account of the
- * first. Throws where the way to the next page is no link, or leads back.
+ * first. Only the query of a link counts: a host that it names is not trusted with a key. Throws where a link is none, or
+ * leads back.
  */
 export async function* each<Id extends ListId>(
   portico: Portico,
@@ -28,27 +21,25 @@ export async function* each<Id extends ListId>(
 ): AsyncGenerator<Item<Id>, void, undefined> {
   const read = portico[id] as unknown as (input?: object, options?: Calling) => Promise<Page<Item<Id>>>;
   const wire = wireOf(portico.routes[id], input, options);
-  const seen = new Set([nextIn({ results: [], next: wire.path })]);
   const caller = {};
-  let page = await read(input, { ...options, caller });
-  for (;;) {
+  const seen = new Set<unknown>(['', wire.path.split('?')[1]]);
+  for (let query: string | null | undefined = ''; query !== null; seen.add(query)) {
+    const page: Page<Item<Id>> = await read(query ? undefined : input, { ...options, caller, ...(query && { query }) });
     yield* page.results;
-    const query = nextIn(page);
-    if (query === null) return;
+    query = page.next ? /^[^?]*\?(.+)/.exec(String(page.next))?.[1] : null;
     if (query === undefined || seen.has(query))
       throw problemWithout('unexpected_answer', wire, `no way to another page: ${String(page.next)}`);
-    seen.add(query);
-    page = await read(undefined, { ...options, caller, query });
   }
 }
 
 /** Reads that may be in a batch: those of the upstream's paths. */
 type ReadId = Exclude<Extract<OperationId, `get${string}` | `list${string}`>, `get${string}Overview` | 'getSession'>;
 type Reads = Readonly<Record<string, { [Id in ReadId]: readonly [id: Id, input?: Input<Id>] }[ReadId]>>;
-type ReadOf<Given> = Given extends readonly [infer Id extends ReadId, ...unknown[]]
-  ? Answer<Id> | PorticoProblem
-  : never;
-type Batch<Given> = { -readonly [Name in keyof Given]: ReadOf<Given[Name]> };
+type Batch<Given> = {
+  -readonly [Name in keyof Given]: Given[Name] extends readonly [infer Id extends ReadId, ...unknown[]]
+    ? Answer<Id> | PorticoProblem
+    : never;
+};
 
 /** Up to 20 reads in one call, by names of yours. One that failed is its problem; it is returned, not thrown. */
 export async function readBatch<const Given extends Reads>(
@@ -68,18 +59,15 @@ export async function readBatch<const Given extends Reads>(
 /** Which reads have to be made again once this write is done, or may have been: their operation ids, overviews among them. */
 export const touches = <Write extends keyof typeof touched>(write: Write): (typeof touched)[Write] => touched[write];
 
-type Lines<Id extends OverviewId, Asked = object> = AsyncGenerator<SectionLine<Id, Asked>, void, undefined>;
 /**
  * The sections of an overview as they come. One that failed has `error` in place of `data`. Throws where the answer was
  * cut off. It does not begin again by itself once it has begun.
  */
-export function streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id>>(
-  ...given: [portico: Portico, id: Id, input: Asked, options?: CallOptions]
-): Lines<Id, Asked>;
-export function streamOverview<Id extends PlainOverviewId>(
-  ...given: [portico: Portico, id: Id, input?: undefined, options?: CallOptions]
-): Lines<Id>;
-export async function* streamOverview(portico: Portico, id: OverviewId, input?: object, options?: CallOptions) {
+export async function* streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id> = never>(
+  portico: Portico,
+  id: Id,
+  ...[input, options]: Takes<Id, Asked>
+): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
   const asked = portico.response as (id: OverviewId, ...given: unknown[]) => Promise<Response>;
   const headers = { accept: 'application/x-ndjson', ...options?.headers };
   const response = await asked(id, input, { ...options, headers });
@@ -88,7 +76,7 @@ export async function* streamOverview(portico: Portico, id: OverviewId, input?: 
   try {
     for await (const text of linesOf(response)) {
       if (isWhole || !text) continue; // to the end of the body: the connection serves the next call too
-      const line = portico.parse(text) as object;
+      const line = portico.parse(text) as SectionLine<Id, Asked> | { readonly complete: boolean };
       if ('complete' in line) isWhole = true;
       else yield line;
     }
@@ -102,8 +90,7 @@ export async function* streamOverview(portico: Portico, id: OverviewId, input?: 
 /** As they arrive; all at once where `fetch` has no stream (React Native). */
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {
   const reader = response.body?.getReader?.();
-  if (!reader) yield* (await response.text()).split('\n').slice(0, -1);
-  if (!reader) return;
+  if (!reader) return yield* (await response.text()).split('\n').slice(0, -1);
   const decoder = new TextDecoder();
   let rest = '';
   try {

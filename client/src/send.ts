@@ -1,17 +1,6 @@
+import type { Copy } from './copies.ts';
 import type { CallOptions } from './types.ts';
 import { problemIn, PorticoProblem, problemWithout, type Wire } from './wire.ts';
-
-/** What the client uses of what is global. Not every runtime has all of it. */
-export interface Globals extends Partial<Pick<EventTarget, 'addEventListener' | 'removeEventListener'>> {
-  readonly Date: Pick<DateConstructor, 'now'>;
-  readonly Math: Pick<Math, 'random'>;
-  readonly fetch: typeof globalThis.fetch;
-  readonly crypto?: { readonly randomUUID?: (() => string) | undefined } | undefined;
-  readonly document?: (EventTarget & { readonly visibilityState?: string }) | undefined;
-  readonly navigator?: { readonly onLine?: boolean } | undefined;
-  setTimeout(run: () => void, ms: number): unknown;
-  clearTimeout(timer: unknown): void;
-}
 
 /** A pause before another try: why, how long, and how many tries have failed. */
 export type Retry = Readonly<{ problem: PorticoProblem; waitMs: number; tries: number }>;
@@ -27,34 +16,28 @@ export interface Target {
   readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
   /** How often what may be tried again is: twice unless given. */
   readonly retries?: number | undefined;
-  /** How many milliseconds the pauses before the tries of a call may take together: a minute unless given. */
-  readonly maxWait?: number | undefined;
   /** Hears of each pause before another try, when it begins. */
   readonly onRetry?: ((retry: Retry) => void) | undefined;
-  /** What is used in place of what is global: the clock, chance, timers, and what is known of the page. For tests. */
-  readonly globals?: Globals | undefined;
 }
 
 export interface Sender {
   readonly target: Target;
-  readonly globals: Globals;
-  /** The browser's, as far as the calls of this client tell: it has another number once the account may be another one. */
-  session: { readonly number: number; readonly account?: string | undefined };
+  /** The number of the browser's session: another one once this client has signed in or out. */
+  session: number;
 }
 
 /** Who makes a call: a credential, or the number of a session. */
 export type Caller = string | number;
-/** What was answered, and the text that it stands in. */
-export type Answered = readonly [value?: unknown, text?: string];
-/** How a try begins: with headers to add, or with an answer, and then nothing is sent. */
-export type Begun = readonly [headers?: Wire['headers'] | undefined, answered?: Answered];
+/** How a try begins: with headers to add, or with a value, and then nothing is sent. How its answer is read. */
 export type Trying = readonly [
-  begin: (caller: Caller) => Promise<Begun>,
-  read: (response: Response) => Promise<Answered>,
+  begin: (caller: Caller) => Promise<{ readonly headers?: Wire['headers'] | undefined; readonly value?: unknown }>,
+  read: (response: Response) => Promise<unknown>,
 ];
 
 /** Options of a call that is part of another. */
 export interface Calling extends CallOptions {
+  /** Where tries are not as usual: made of the usual beginning, which gives the copy of whoever the call is sent for. */
+  readonly trying?: ((copyFor: (caller: Caller) => Promise<Copy>) => Trying) | undefined;
   /** Whose calls these are, where several belong together. The first try says it. */
   readonly caller?: { is?: Caller } | undefined;
   /** Milliseconds to another try; undefined if there is to be none. */
@@ -68,7 +51,7 @@ export async function credentialFor(sender: Sender, { authorization, cookie }: W
   const key = typeof token === 'function' ? await token() : token;
   if (/[^!-~]/.test(key ?? '')) throw new TypeError('bad token'); // the error of fetch would show it
   const sent = authorization ?? (key ? `Token ${key}` : undefined);
-  return [sent, sent ?? cookie ?? sender.session.number] as const;
+  return [sent, sent ?? cookie ?? sender.session] as const;
 }
 
 /** Doubled for each try: about 250 ms after the first, 500 after the second. */
@@ -76,17 +59,12 @@ export const PAUSE_MS = 125;
 
 /**
  * Sends a call. A read goes out again where that may help. A write goes out again only if its problem proves that nothing
- * happened. Nothing goes out again as another account: `isSignedIn` asks the gateway. Reading the answer is part of a try.
+ * happened, and never by cookie: another account may be signed in since. Reading the answer is part of a try.
  */
-export async function send(
-  sender: Sender,
-  wire: Wire,
-  [begin, read, isSignedIn]: readonly [...Trying, isSignedIn: () => boolean | Promise<boolean>],
-  options: Calling,
-): Promise<Answered> {
-  const { target, globals } = sender;
-  const { fetch = globals.fetch, credentials, url = '' } = target;
-  const { signal, caller = {}, waitOf = patience(sender, wire), onRetry = target.onRetry } = options;
+export async function send(sender: Sender, wire: Wire, [begin, read]: Trying, options: Calling): Promise<unknown> {
+  const { target } = sender;
+  const { fetch = globalThis.fetch, credentials, url = '' } = target;
+  const { signal, caller = {}, waitOf = patience(target, wire), onRetry = target.onRetry } = options;
   const { method, path, body = null, headers } = wire;
   // A mistake in the code, and no failed connection.
   if (!target.fetch && !/^https?:/.test(url || globalThis.location?.href)) throw new TypeError(`no http url: ${url}`);
@@ -96,11 +74,11 @@ export async function send(
     const [authorization, is] = await unlessAborted(credentialFor(sender, headers), signal);
     if ((caller.is ??= is) !== is) throw failed ?? problemWithout('account_changed', wire);
     try {
-      const [more, answered] = await unlessAborted(begin(is), signal);
-      if (answered) return answered;
+      const begun = await unlessAborted(begin(is), signal);
+      if (begun.value) return begun.value;
       const response = await fetch(url.replace(/\/$/, '') + path, {
         method,
-        headers: { ...more, ...headers, ...(authorization && { authorization }) },
+        headers: { ...begun.headers, ...headers, ...(authorization && { authorization }) },
         body,
         signal: signal ?? null,
         ...(credentials && { credentials }), // Workers take none
@@ -112,32 +90,30 @@ export async function send(
       if (signal?.aborted) throw reasonOf(signal, error);
       failed = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
       Object.assign(failed, { idempotencyKey: headers['idempotency-key'] });
-      const waitMs = waitOf(failed, tries);
+      const waitMs = typeof is === 'string' || wire.isRead ? waitOf(failed, tries) : undefined;
       if (waitMs === undefined) throw failed;
       onRetry?.({ problem: failed, waitMs, tries });
-      await pause(globals, waitMs, signal);
+      await pause(waitMs, signal);
     }
-    // A cookie cannot be looked at, and may be another one since.
-    const isSame = async () => typeof is !== 'number' || isSignedIn();
-    if (!(await unlessAborted(isSame(), signal))) throw failed;
   }
 }
 
-/** How long a call waits before another try: as the answer says, or at random, and all pauses together no longer than it may. */
-function patience({ target: { retries = 2, maxWait: leftMs = 60_000 }, globals }: Sender, { isRead }: Wire) {
+/** How long a call waits before another try: as the answer says, or at random. All its pauses together last a minute at most. */
+function patience({ retries = 2 }: Target, { isRead }: Wire) {
+  let leftMs = 60_000;
   return ({ retryable, retryAfter, outcome, status }: PorticoProblem, tries: number): number | undefined => {
     // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
     if (tries > retries || !retryable || (!isRead && (outcome || status === 409))) return undefined;
-    const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + globals.Math.random()) : retryAfter * 1000;
+    const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
     leftMs -= waitMs;
     return leftMs < 0 ? undefined : waitMs;
   };
 }
 
-export function pause(globals: Globals, ms: number, signal: AbortSignal | undefined): Promise<void> {
-  let timer: unknown;
-  const passed = new Promise<void>((resolve) => (timer = globals.setTimeout(resolve, ms)));
-  return unlessAborted(passed, signal).finally(() => globals.clearTimeout(timer));
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const passed = new Promise<void>((resolve) => (timer = setTimeout(resolve, ms)));
+  return unlessAborted(passed, signal).finally(() => clearTimeout(timer));
 }
 
 /** React Native knows no reason. */

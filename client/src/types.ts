@@ -63,8 +63,6 @@ interface Selection<Id extends OverviewId> {
 }
 /** What an overview is given: the ids of its path, and what is wanted of it. */
 export type OverviewInput<Id extends OverviewId> = Shown<PathOf<Id> & Selection<Id>>;
-/** Overviews without an id in their path. */
-export type PlainOverviewId = { [Id in OverviewId]: object extends OverviewInput<Id> ? Id : never }[OverviewId];
 
 /** Never, where it may be one thing or another. */
 type Single<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? T : never) : never;

@@ -69,12 +69,8 @@ export async function problemIn(response: Response, wire: Wire): Promise<Portico
   const text = await response.text();
   try {
     const problem = JSON.parse(text) as Problem;
-    const isOurs =
-      /^application\/problem\+json *(;|$)/i.test(response.headers.get('Content-Type') ?? '') &&
-      problem.status === response.status &&
-      problem.type.endsWith(`/problems/${problem.code}`) &&
-      typeof problem.retryable === 'boolean';
-    if (isOurs) return new PorticoProblem(problem);
+    const isProblem = /^application\/problem\+json *(;|$)/i.test(response.headers.get('Content-Type') ?? '');
+    if (isProblem && typeof problem.retryable === 'boolean') return new PorticoProblem(problem);
   } catch {
     // no JSON, or not the problem's members
   }
@@ -126,11 +122,8 @@ export function headersOf({ fresh, strict, idempotencyKey, headers }: CallOption
 
 /** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2` and `b[c]=3`. What is undefined is left out. */
 const pairsOf = (values: object, before = '', after = ''): string[] =>
-  Object.entries(values).flatMap(([key, value]) => {
+  Object.entries(values).flatMap(([key, value]: [string, unknown]) => {
     const name = before + key + after;
-    if (isRecord(value)) return pairsOf(value, `${name}[`, ']');
+    if (value && typeof value === 'object' && !Array.isArray(value)) return pairsOf(value, `${name}[`, ']');
     return value === undefined ? [] : [name, String(value)].map(encodeURIComponent).join('=');
   });
-
-export const isRecord = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
