@@ -1,7 +1,6 @@
 import type { Copies, Copy } from './copies.ts';
 import { createPurchases } from './purchases.ts';
-import { send } from './send.ts';
-import type { Caller, Calling, Sender, Target, Trying } from './send.ts';
+import { type Caller, type Calling, send, type Sender, type Target, type Trying } from './send.ts';
 import { routes as ours } from './table.ts';
 import type { Call, OperationId, Routes, Takes } from './types.ts';
 import { problemWithout, wireOf } from './wire.ts';

@@ -54,24 +54,20 @@ export interface Before {
   readonly pending_payments?: { readonly results: readonly Pick<PendingPayment, 'id'>[] } | null;
 }
 
+/** By what the gateway has of a key, where nothing is to be seen of the purchase. */
+const UNSEEN = { done: 'bought', under_way: 'under_way', outcome_not_found: 'not_bought' } as const;
+
 export interface Outcome {
   /**
    * `bought`: it was, or there is another plan. `begun`: a payment is pending, the plan is the old one. `under_way`: the
    * gateway still waits for the upstream's answer. `not_bought`: the gateway has no record of it. `not_seen`: nothing shows
    * it; within a minute of the purchase it may still come.
    */
-  readonly state: 'bought' | 'begun' | 'under_way' | 'not_bought' | 'not_seen';
+  readonly state: (typeof UNSEEN)[keyof typeof UNSEEN] | 'begun' | 'not_seen';
   readonly subscription: Subscription;
-  /** Of the purchase, if it needs one. */
+  /** Of the purchase, if it needs one and the pending payments of before are known. */
   readonly payment: PendingPayment | undefined;
 }
-
-/** By what the gateway has of a key, where nothing is to be seen of the purchase. */
-const UNSEEN: Readonly<Record<string, Outcome['state']>> = {
-  done: 'bought',
-  under_way: 'under_way',
-  outcome_not_found: 'not_bought',
-};
 
 /**
  * Finds out what became of a purchase of unknown outcome. With its `idempotencyKey`, by asking the gateway; from the subscription
@@ -83,8 +79,8 @@ export async function outcomeOf(
   before: Before,
   { idempotencyKey, ...options }: CallOptions = {},
 ): Promise<Outcome> {
-  const asking = idempotencyKey && portico.getOutcome(undefined, { ...options, idempotencyKey });
-  const record = await Promise.resolve(asking).catch((error: unknown) => {
+  const asking = idempotencyKey ? portico.getOutcome(undefined, { ...options, idempotencyKey }) : undefined;
+  const record = await asking?.catch((error: unknown) => {
     if (error instanceof PorticoProblem && error.status === 404) return { state: error.code };
     throw error;
   });
@@ -93,9 +89,7 @@ export async function outcomeOf(
   const { subscription, pending_payments } = data;
   const isBought = subscription.plan !== before.subscription.plan;
   const known = before.pending_payments?.results.map(({ id }) => id);
-  const payment = pending_payments?.results.find(
-    ({ id, plan, is_renewal }) => !is_renewal && (known ? !known.includes(id) : isBought && plan === subscription.plan),
-  );
-  const unseen = UNSEEN[record ? record.state : ''] ?? 'not_seen';
+  const payment = pending_payments?.results.find(({ id, is_renewal }) => !is_renewal && known?.includes(id) === false);
+  const unseen = UNSEEN[record?.state as keyof typeof UNSEEN] ?? 'not_seen';
   return { state: isBought ? 'bought' : payment ? 'begun' : unseen, subscription, payment };
 }

@@ -6,7 +6,7 @@ import type { Answer, CallOptions, Input, Item, ListId, OperationId } from './ty
 import type { OverviewId, OverviewInput, SectionLine, Takes } from './types.ts';
 import { PorticoProblem, problemWithout, wireOf } from './wire.ts';
 
-type Page<T> = Readonly<{ results: readonly T[]; next?: unknown }>;
+type Page<T> = Readonly<{ results: readonly T[]; next?: string | number | null }>; // a number is no link
 
 /**
  * Every entry of a list, page by page; a page is asked for when the one before is used up. All are of the account of the
@@ -90,7 +90,8 @@ export async function* streamOverview<Id extends OverviewId, const Asked extends
 /** As they arrive; all at once where `fetch` has no stream (React Native). */
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {
   const reader = response.body?.getReader?.();
-  if (!reader) return yield* (await response.text()).split('\n').slice(0, -1);
+  if (!reader) yield* (await response.text()).split('\n').slice(0, -1);
+  if (!reader) return;
   const decoder = new TextDecoder();
   let rest = '';
   try {

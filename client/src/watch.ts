@@ -17,13 +17,9 @@ type Dashed<Words> = Words extends `${infer One}${infer Rest}`
   : '';
 type IdOf<Name> = { [Id in OverviewId]: Name extends NameOf<Id> ? Id : never }[OverviewId];
 type Given<Name, Asked> = object extends OverviewInput<IdOf<Name>> ? [options?: Asked] : [options: Asked];
-type Values<Name, Asked = object> = AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
 
-/** Beside what is wanted of the overview. */
-export interface WatchOptions extends Omit<CallOptions, 'fresh' | 'idempotencyKey'> {
-  /** Hears of each pause before another try. Unless given, that of the client does. */
-  readonly onRetry?: Target['onRetry'];
-}
+/** Beside what is wanted of the overview. `onRetry` takes the place of that of the client. */
+export type WatchOptions = Omit<CallOptions, 'fresh' | 'idempotencyKey'> & Pick<Target, 'onRetry'>;
 
 /**
  * An overview as it changes: its first value at once, and each that comes after it. Begins with what the client's copies have
@@ -34,7 +30,11 @@ export interface WatchOptions extends Omit<CallOptions, 'fresh' | 'idempotencyKe
 export function watchOverview<
   const Name extends NameOf<OverviewId>,
   const Asked extends OverviewInput<IdOf<Name>> & WatchOptions = never,
->(portico: Portico, name: Name, ...given: Given<Name, Asked>): Values<Name, Asked>;
+>(
+  portico: Portico,
+  name: Name,
+  ...given: Given<Name, Asked>
+): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
 export async function* watchOverview(portico: Portico, name: string, options: WatchOptions = {}) {
   const { signal } = options;
   const id = name in portico.routes ? name : `get-${name}`.replace(/-(.)/g, (_, first: string) => first.toUpperCase());

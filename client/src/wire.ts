@@ -9,8 +9,7 @@ export class PorticoProblem extends Error {
   /** As the gateway has sent it (RFC 9457), or made here where no problem came. */
   declare readonly problem: Readonly<Problem>;
   declare readonly code: Code;
-  /** Of the answer; 0 without one. */
-  declare readonly status: number;
+  declare readonly status: number; // 0 without an answer
   declare readonly title: string;
   declare readonly detail: string;
   /** Whether the same call may succeed later, and in how many seconds. */
@@ -20,10 +19,8 @@ export class PorticoProblem extends Error {
   declare readonly outcome: 'unknown' | undefined;
   /** Of the write, if it had one: `outcomeOf` asks the gateway for it. */
   declare readonly idempotencyKey: string | undefined;
-  /** The section of an overview that has failed. */
-  declare readonly section: string | undefined;
-  /** For those who look into logs; empty without an answer. */
-  declare readonly requestId: string;
+  declare readonly section: string | undefined; // of an overview
+  declare readonly requestId: string; // empty without an answer
   /** Errors by field, a dotted path; those of the whole are under the empty name. */
   declare readonly errors: Readonly<Record<string, readonly FieldError[]>>;
 
@@ -122,8 +119,8 @@ export function headersOf({ fresh, strict, idempotencyKey, headers }: CallOption
 
 /** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2` and `b[c]=3`. What is undefined is left out. */
 const pairsOf = (values: object, before = '', after = ''): string[] =>
-  Object.entries(values).flatMap(([key, value]: [string, unknown]) => {
+  Object.entries(values).flatMap(([key, value]) => {
     const name = before + key + after;
-    if (value && typeof value === 'object' && !Array.isArray(value)) return pairsOf(value, `${name}[`, ']');
+    if (value && typeof value === 'object' && !Array.isArray(value)) return pairsOf(value as object, `${name}[`, ']');
     return value === undefined ? [] : [name, String(value)].map(encodeURIComponent).join('=');
   });
