@@ -16,7 +16,8 @@ type Dashed<Words> = Words extends `${infer One}${infer Rest}`
   ? `${One extends Lowercase<One> ? One : `-${Lowercase<One>}`}${Dashed<Rest>}`
   : '';
 type IdOf<Name> = { [Id in OverviewId]: Name extends NameOf<Id> ? Id : never }[OverviewId];
-type Given<Name, Asked> = object extends OverviewInput<IdOf<Name>> ? [options?: Asked] : [options: Asked];
+type Options<Name> = OverviewInput<IdOf<Name>> & WatchOptions;
+type Takes<Name> = object extends Options<Name> ? [options?: Options<Name>] : [options: Options<Name>];
 
 /** Beside what is wanted of the overview. `onRetry` takes the place of that of the client. */
 export type WatchOptions = Omit<CallOptions, 'fresh' | 'idempotencyKey'> & Pick<Target, 'onRetry'>;
@@ -27,14 +28,11 @@ export type WatchOptions = Omit<CallOptions, 'fresh' | 'idempotencyKey'> & Pick<
  * can wait. Ends with its signal, with `break`, or with a problem that will not pass. Sections that have not changed are the same
  * objects as before: leave them as they are.
  */
-export function watchOverview<
-  const Name extends NameOf<OverviewId>,
-  const Asked extends OverviewInput<IdOf<Name>> & WatchOptions = never,
->(
+export function watchOverview<const Name extends NameOf<OverviewId>, const Given extends Readonly<Takes<Name>>>(
   portico: Portico,
   name: Name,
-  ...given: Given<Name, Asked>
-): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
+  ...given: Given
+): AsyncGenerator<OverviewOf<IdOf<Name>, Given[0]>, void, undefined>;
 export async function* watchOverview(portico: Portico, name: string, options: WatchOptions = {}) {
   const { signal } = options;
   const id = name in portico.routes ? name : `get-${name}`.replace(/-(.)/g, (_, first: string) => first.toUpperCase());
@@ -76,7 +74,7 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions, g
   const caller = {}; // of the first request
   let [copy, last, etag, timer]: [Copy?, Overview?, (string | null)?, ReturnType<typeof setTimeout>?] = [];
   let [atMs, triedMs, gapMs] = [0, 0, 0];
-  let [isWaiting, hasFailed] = [false, false];
+  let [isKept, isWaiting, hasFailed] = [parse === JSON.parse, false, false];
 
   const begin = (found: Copy) => {
     const kept = copy ? undefined : found.kept;
@@ -100,24 +98,23 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions, g
     const answer = response.status === 304 ? undefined : (parse(await response.text()) as Overview);
     const nowMs = Date.now();
     if (answer) etag = response.headers.get('ETag');
+    // A `parse` of one's own makes what JSON has not, such as a BigInt. What has changed always says `no-store`.
+    if (answer && !answer.meta.unchanged) isKept = parse === JSON.parse && !!etagToKeep(response);
     const mayWait = !isWaiting || /wait/.test(response.headers.get('Preference-Applied') ?? '');
     gapMs = etag && mayWait ? 1000 : HALF_MINUTE;
     const isNews = answer || hasFailed || isOld(last);
     hasFailed = false;
     last = answer ? merged(answer, last) : last && aged(last, nowMs - atMs, response);
     atMs = nowMs;
-    // A `parse` of one's own makes what JSON has not, such as a BigInt.
-    const etagKept = parse === JSON.parse ? etagToKeep(response) : null;
-    if (etagKept) copy?.keep?.(etagKept, JSON.stringify(last));
+    if (isKept && etag) copy?.keep?.(etag, JSON.stringify(last));
     return isNews && last;
   };
   const waitOf = (problem: PorticoProblem, tries: number) => {
     clearTimeout(timer);
     hasFailed = true;
     gapMs = Math.min((problem.retryAfter ?? 0) * 1000, 3_600_000);
-    return problem.retryable || problem.status >= 500
-      ? Math.max(gapMs, Math.min(20_000, PAUSE_MS * 2 ** tries) * (0.5 + Math.random()))
-      : undefined;
+    const pauseMs = Math.min(20_000, PAUSE_MS * 2 ** tries) * (0.5 + Math.random());
+    return problem.retryable || problem.status >= 500 ? Math.max(gapMs, pauseMs) : undefined;
   };
   const trying: Calling['trying'] = (copyFor) => [async (who) => begin(await copyFor(who)), read];
   return async (signal: AbortSignal): Promise<Overview | undefined> => {
