@@ -3,7 +3,7 @@ import type { Problem } from './openapi.ts';
 import { type Calling, reasonOf } from './send.ts';
 import { touched } from './table.ts';
 import type { Answer, CallOptions, Input, Item, ListId, OperationId } from './types.ts';
-import type { OverviewId, OverviewInput, SectionLine, Takes } from './types.ts';
+import type { OverviewId, SectionLine, Takes } from './types.ts';
 import { PorticoProblem, problemWithout, wireOf } from './wire.ts';
 
 type Page<T> = Readonly<{ results: readonly T[]; next?: string | number | null }>; // a number is no link
@@ -63,11 +63,11 @@ export const touches = <Write extends keyof typeof touched>(write: Write): (type
  * The sections of an overview as they come. One that failed has `error` in place of `data`. Throws where the answer was
  * cut off. It does not begin again by itself once it has begun.
  */
-export async function* streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id> = never>(
+export async function* streamOverview<Id extends OverviewId, const Given extends Readonly<Takes<Id>>>(
   portico: Portico,
   id: Id,
-  ...[input, options]: Takes<Id, Asked>
-): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
+  ...[input, options]: Given
+): AsyncGenerator<SectionLine<Id, Given[0]>, void, undefined> {
   const asked = portico.response as (id: OverviewId, ...given: unknown[]) => Promise<Response>;
   const headers = { accept: 'application/x-ndjson', ...options?.headers };
   const response = await asked(id, input, { ...options, headers });
@@ -76,7 +76,7 @@ export async function* streamOverview<Id extends OverviewId, const Asked extends
   try {
     for await (const text of linesOf(response)) {
       if (isWhole || !text) continue; // to the end of the body: the connection serves the next call too
-      const line = portico.parse(text) as SectionLine<Id, Asked> | { readonly complete: boolean };
+      const line = portico.parse(text) as SectionLine<Id, Given[0]> | { readonly complete: boolean };
       if ('complete' in line) isWhole = true;
       else yield line;
     }

@@ -1,5 +1,4 @@
-import { createClient, each, type Item, type OverviewInput, streamOverview } from 'portico-client';
-import { queriesOf } from 'portico-client/query';
+import { createClient, each, type Item, type OverviewInput, streamOverview, watchOverview } from 'portico-client';
 import { routes } from './gateway.ts';
 
 // A page of a gateway with an endpoint of its own, typed by what `portico client` has printed for it.
@@ -30,8 +29,8 @@ const input: OverviewInput<'getSubuserOverview'> = { id: 7, sections: ['activity
 await portico.response('getSubuserOverview', input);
 for await (const line of streamOverview(portico, 'getSubuserOverview', { id: 7, fields: { subuser: ['id'] } }))
   if (line.section === 'subuser') console.log(line.data satisfies { id: number });
-const query = queriesOf(portico, 'account')('getSubuserOverview', { id: 7, sections: ['subuser'] });
-export const kept: 'subuser' = '' as keyof Awaited<ReturnType<typeof query.queryFn>>['data'];
+for await (const one of watchOverview(portico, 'subuser-overview', { id: 7, fields: { subuser: ['id'] } }))
+  console.log(one.data.subuser satisfies { id: number });
 // @ts-expect-error an id is needed
 await portico.getSubuserOverview();
 // @ts-expect-error also with other input
@@ -41,7 +40,7 @@ await portico.response('getSubuserOverview');
 // @ts-expect-error and here
 streamOverview(portico, 'getSubuserOverview');
 // @ts-expect-error and here
-queriesOf(portico, 'account')('getSubuserOverview');
+watchOverview(portico, 'getSubuserOverview');
 // @ts-expect-error there is no such section
 await portico.getSubuserOverview({ id: 7, sections: ['badges'] });
 // @ts-expect-error and the other overview takes no id
