@@ -67,7 +67,8 @@ export async function problemIn(response: Response, wire: Wire): Promise<Portico
   try {
     const problem = JSON.parse(text) as Problem;
     const isProblem = /^application\/problem\+json *(;|$)/i.test(response.headers.get('Content-Type') ?? '');
-    if (isProblem && typeof problem.retryable === 'boolean') return new PorticoProblem(problem);
+    const isOurs = problem.type.endsWith(`/problems/${problem.code}`) && typeof problem.retryable === 'boolean';
+    if (isProblem && isOurs) return new PorticoProblem(problem);
   } catch {
     // no JSON, or not the problem's members
   }
