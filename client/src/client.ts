@@ -41,10 +41,9 @@ export function createClient(options: ClientOptions = {}): Portico {
     let copy: Copy = {};
     const copyFor = async (caller: Caller) => (copy = (await copies?.(wire, caller)) ?? {});
     const read = async (response: Response): Promise<unknown> => {
-      const { status } = response;
-      const text = (status === 304 && copy.kept?.text) || (await response.text());
+      const text = (response.status === 304 && copy.kept?.text) || (await response.text());
       // Nothing is an answer with 204, and to a write that sends nothing.
-      if (!text && (status === 204 || !(wire.isRead || wire.body))) return undefined;
+      if (!text && (response.status === 204 || !(wire.isRead || wire.body))) return undefined;
       try {
         const value = parse(text);
         copy.hear?.(text, response, value);

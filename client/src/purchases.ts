@@ -8,12 +8,12 @@ interface Purchase {
   readonly key: string;
   /** How long an equal one has the same key, in milliseconds since 1970; 0 while nothing went wrong. */
   until: number;
-  /** Until it is there. */
-  answer?: Promise<unknown> | undefined;
+  answer?: Promise<unknown> | undefined; // until it is there
 }
 type Buy = (input: object, options?: Calling) => Promise<unknown>;
 /** Not every page has `randomUUID`, and React Native has no `crypto`. */
-const { crypto } = globalThis as { readonly crypto?: Partial<Crypto> };
+const newKey = () =>
+  (globalThis as { crypto?: Partial<Crypto> }).crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
 
 /**
  * `buy`, with an idempotency key for each purchase. An equal one, such as a double click, joins it while it is under way, and
@@ -28,8 +28,7 @@ export function createPurchases(sender: Sender, buy: Buy): Buy {
     const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }]);
     let one = purchases.get(equal);
     if (one?.answer) return unlessAborted(one.answer, signal);
-    if (!one || one.until <= Date.now())
-      one = { key: crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, until: 0 };
+    if (!one || one.until <= Date.now()) one = { key: newKey(), until: 0 };
     purchases.set(equal, one);
     try {
       one.answer = buy(input, { ...options, caller, idempotencyKey: one.key });

@@ -120,10 +120,11 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
 export const reasonOf = ({ reason }: AbortSignal, otherwise: unknown = new Error('aborted')): unknown =>
   reason ?? otherwise;
 
-/** Rejects with the reason of the signal where that is aborted before. */
+/** Rejects with the reason of the signal where that is aborted before, or already. */
 export const unlessAborted = <T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> =>
   new Promise((resolve, reject) => {
     const leave = () => reject(signal && reasonOf(signal));
+    if (signal?.aborted) leave();
     signal?.addEventListener('abort', leave);
     void promise.then(resolve, reject).finally(() => signal?.removeEventListener('abort', leave));
   });
