@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { QueryClient } from '@tanstack/query-core';
 import { each, PorticoProblem, readBatch } from '../../client/src/index.ts';
-import { queriesOf } from '../../client/src/query.ts';
-import { FAILED, json, LIST, openStandIn, problemBody, problemOf, SUBSCRIPTION } from './helpers.ts';
+import { json, LIST, openStandIn, problemBody, problemOf } from './helpers.ts';
 
 /** A page of entries with these ids. */
 const page = (ids: readonly number[], next: string | null) =>
@@ -112,60 +110,4 @@ describe('a batch', () => {
     expect((a as PorticoProblem).errors['page']).toEqual([{ code: 'bad', message: 'Bad.' }]);
     expect([b, c]).toEqual([null, { plan: 3 }]);
   });
-});
-
-/** A list of two pages, and something to read. */
-function open() {
-  const standIn = openStandIn();
-  standIn.gateway.on(`GET ${LIST}?page_size=2`, page([1, 2], `https://any.test${LIST}?page=2&page_size=2`));
-  standIn.gateway.on(`GET ${LIST}?page=2&page_size=2`, page([3], null));
-  standIn.gateway.on(SUBSCRIPTION, json(200, { plan: 3 }));
-  const query = queriesOf(standIn.portico, 'ann');
-  return { ...standIn, query, pages: query.pages('listTransactions', { page_size: 2 }) };
-}
-
-test('queries are plain objects, whose keys begin with the account, and which do not try again', () => {
-  const { query, pages } = open();
-  const options = [
-    query('getSubscription'),
-    query('getTransaction', { id: 5 }),
-    query('getAccountOverview', { sections: ['subscription'] }),
-    query('listTransactions', { page_size: 2 }),
-    pages,
-  ];
-  expect(options.map(({ queryKey }) => queryKey)).toEqual([
-    ['ann', 'getSubscription', {}],
-    ['ann', 'getTransaction', { id: 5 }],
-    ['ann', 'getAccountOverview', { sections: ['subscription'] }],
-    ['ann', 'listTransactions', { page_size: 2 }],
-    ['ann', 'listTransactions', { page_size: 2 }, 'pages'], // which keep something else
-  ]);
-  for (const { retry } of options) expect(retry).toBe(false);
-  for (const one of options) expect(Object.getPrototypeOf(one)).toBe(Object.prototype);
-});
-
-test('pages lead from one to the next, by the query of its link', async () => {
-  const { pages, gateway } = open();
-  const { signal } = new AbortController();
-  const first = await pages.queryFn({ signal, pageParam: pages.initialPageParam });
-  const next = pages.getNextPageParam(first);
-  expect(next).toBe('page=2&page_size=2');
-  const second = await pages.queryFn({ signal, pageParam: next! });
-  expect([first, second].flatMap(({ results }) => results.map(({ id }) => id))).toEqual([1, 2, 3]);
-  expect([pages.getNextPageParam(second), gateway.calls.length]).toEqual([null, 2]);
-  const ends = [
-    { ...first, next: 7 as unknown as string },
-    { ...first, next: LIST },
-  ];
-  expect(ends.map((end) => pages.getNextPageParam(end))).toEqual([null, null]);
-  expect(pages.getNextPageParam(first, [], '', ['', next!])).toBeNull(); // leads back
-});
-
-test('TanStack Query does not try again what the client has tried: three calls in all', async () => {
-  const { query, gateway } = open();
-  const client = new QueryClient();
-  gateway.on(SUBSCRIPTION, FAILED);
-  expect((await problemOf(client.fetchQuery(query('getSubscription')))).status).toBe(503);
-  expect(gateway.calls).toHaveLength(3);
-  client.clear();
 });

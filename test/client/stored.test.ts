@@ -29,7 +29,6 @@ function openPhone() {
   return {
     gateway,
     clientWith,
-    store,
     start,
     written,
     stored: () => items.get(ITEM) ?? '',
@@ -41,8 +40,6 @@ function openPhone() {
     },
   };
 }
-
-type Phone = ReturnType<typeof openPhone>;
 
 describe('copies in a store', () => {
   test('are there when the app starts again, and name no key', async () => {
@@ -137,23 +134,6 @@ describe('a sign-out', () => {
     void act(page);
     await phone.gateway.arrived(2);
     expect(phone.stored()).toBe('');
-  });
-
-  test.for([
-    ['is signed out', () => undefined],
-    ['has another account', (phone: Phone) => read(phone.start('bob').portico).then(phone.rest)],
-  ] as const)('in another tab, which then %s: this one stores nothing again', async ([, goOn]) => {
-    const phone = openPhone();
-    const [here, there] = [phone.start('ann'), phone.start('ann')];
-    await read(here.portico, 1);
-    await phone.rest();
-    await there.copies.clear();
-    await goOn(phone);
-    await read(here.portico, 2);
-    await phone.rest(); // it sees that before it would store it
-    await read(here.portico, 2);
-    expect(phone.asked().at(-1)).toBe(false);
-    expect(phone.stored()).not.toMatch(/ann|transaction.2/);
   });
 });
 

@@ -18,7 +18,6 @@ import {
 
 const OVERVIEW = 'GET /bff/v1/account-overview';
 const SECOND = 1000;
-const MINUTES = 300_000;
 const WAITED = { 'preference-applied': 'wait=30' };
 const DELTA = { 'preference-applied': 'changed-sections, wait=30' };
 const REASON = new Error('left');
@@ -34,11 +33,11 @@ const sectionsOf = (data: object, states: object = {}) => ({
 /** A whole answer. */
 const whole = (etag: string, data: object = FIRST, states?: object, headers: object = {}) =>
   json(200, { data, errors: [], meta: { complete: true, sections: sectionsOf(data, states) } }, { etag, ...headers });
-/** What has changed, beside what has not. */
+/** What has changed, beside what has not: nothing to be kept by itself. */
 const changed = (etag: string, data: object, states: object = {}, headers: Record<string, string> = DELTA) => {
   const unchanged = Object.keys(FIRST).filter((name) => !(name in data));
   const meta = { complete: true, unchanged, sections: sectionsOf(FIRST, states) };
-  return json(200, { data, errors: [], meta }, { etag, ...headers });
+  return json(200, { data, errors: [], meta }, { etag, 'cache-control': 'no-store', ...headers });
 };
 const same = (headers: Record<string, string> = WAITED) => json(304, '', headers);
 const limited = (retry_after: number) => problem(429, 'rate_limited', { retryable: true, retry_after });
@@ -89,22 +88,16 @@ async function openWatched(...answers: Answer[]) {
   return { ...world, first: await world.value() };
 }
 
-/** Takes all that it gives. */
-const drain = async (values: AsyncIterable<unknown>) => {
-  for await (const _ of values);
-};
-
 describe('a watch', () => {
   test('gives the whole overview at once, asks for changes a second later, and waits for them at the gateway', async () => {
-    const { gateway, value, watch, passing } = openWatch([whole('"1"'), hold().answer]);
+    const { gateway, value, passing } = openWatch([whole('"1"'), hold().answer]);
     expect(await value()).toEqual({ data: FIRST, errors: [], meta: { complete: true, sections: sectionsOf(FIRST) } });
-    void watch.next();
+    void value();
     expect(await passing(1)).toEqual([SECOND]);
     await gateway.arrived(2);
     expect(gateway.calls[0]!.headers).not.toHaveProperty('prefer');
     const wish = { 'if-none-match': '"1"', prefer: 'changed-sections, wait=30', 'cache-control': 'max-age=0' };
     expect(gateway.calls[1]!.headers).toMatchObject(wish);
-    await watch.return();
   });
 
   test('merges what has changed, and gives what has not as the same objects', async () => {
@@ -122,10 +115,10 @@ describe('a watch', () => {
   test('asks for what is wanted, under either name', async () => {
     const { gateway, portico, wishes } = openWatch([]);
     gateway.on('*', whole('"1"', { transactions: null }));
-    const wanted = { sections: ['transactions'], pageSize: { transactions: 5 }, strict: true } as const;
+    const wanted = { sections: ['transactions'], page_size: { transactions: 5 }, strict: true } as const;
     for (const name of ['billing-overview', 'getBillingOverview'] as const)
       await watchOverview(portico, name, { ...wanted, fields: { transactions: ['id'] } }).next();
-    const query = 'page_size%5Btransactions%5D=5&sections=transactions&fields%5Btransactions%5D=id';
+    const query = 'sections=transactions&page_size%5Btransactions%5D=5&fields%5Btransactions%5D=id';
     const target = `/bff/v1/billing-overview?${query}`;
     expect(gateway.calls.map((call) => call.target)).toEqual([target, target]);
     expect(wishes()).toEqual(['handling=strict', 'handling=strict']);
@@ -221,30 +214,6 @@ describe('where nobody can wait', () => {
     await after(SECOND, 30_000);
   });
 
-  test('a 304 that took long was waited for, though its header cannot be seen', async () => {
-    const held = hold(same({}));
-    const { gateway, clock, value, passing } = await openWatched(held.answer, whole('"2"'));
-    const next = value();
-    await passing(1);
-    await gateway.arrived(2);
-    clock.pass(20_000);
-    held.release();
-    await next; // without a pause: the second has passed
-    expect(clock.lengths).toEqual([SECOND]);
-  });
-
-  test('after two waits in a row that were cut off the next thirty requests do not wait', async () => {
-    const kept = same({});
-    const thirty = Array<Answer>(30).fill(kept);
-    const { gateway, watch, passing, waits } = openWatch([whole('"1"'), lost, kept, lost, ...thirty, same()]);
-    void drain(watch);
-    expect(await passing(6)).toEqual([SECOND, 250, SECOND, 250, 30_000, 30_000]);
-    await passing(28);
-    await gateway.arrived(35);
-    expect(waits()).toEqual([false, true, false, true, ...Array<boolean>(30).fill(false), true]);
-    await watch.return();
-  });
-
   test('a try without any answer is given up after 45 s, and asked again without a wait', async () => {
     const { gateway, clock, value, passing, wishes } = await openWatched(hold().answer, whole('"2"'));
     const next = value();
@@ -323,41 +292,54 @@ describe('what ends it', () => {
     'in a pause': async ({ clock }: ReturnType<typeof openWatch>) => void (await clock.next()),
   };
 
-  test.for(Object.entries(WHEN))('is its signal, or `return()`, %s', async ([, come]) => {
-    for (const end of ['abort', 'return'] as const) {
-      const world = openWatch([whole('"1"'), hold().answer]);
-      await world.value();
-      const next = world.watch.next();
-      const waiting: Call | void = await come(world);
-      if (end === 'abort') world.controller.abort(REASON);
-      const ended = end === 'return' && world.watch.return();
-      if (end === 'abort') expect(await thrownBy(next)).toBe(REASON);
-      else expect([await next, await ended]).toEqual([OVER, OVER]);
-      if (waiting) await waiting.left;
-      else expect(world.gateway.calls).toHaveLength(1);
-      expect([await world.watch.next(), world.around.heard.size]).toEqual([OVER, 0]);
-    }
+  test.for(Object.entries(WHEN))('is its signal, %s', async ([, come]) => {
+    const world = openWatch([whole('"1"'), hold().answer]);
+    await world.value();
+    const thrown = thrownBy(world.watch.next());
+    const waiting: Call | void = await come(world);
+    world.controller.abort(REASON);
+    expect(await thrown).toBe(REASON);
+    if (waiting) await waiting.left;
+    else expect(world.gateway.calls).toHaveLength(1);
+    expect([await world.watch.next(), world.around.heard.size]).toEqual([OVER, 0]);
+  });
+
+  test('is `break`', async () => {
+    const { watch, around } = openWatch([whole('"1"')]);
+    for await (const _ of watch) break;
+    expect([await watch.next(), around.heard.size]).toEqual([OVER, 0]);
   });
 });
 
 describe('a page that is hidden', () => {
-  test('has no open wait, asks every five minutes, and at once when it is shown', async () => {
-    const answers = [hold().answer, same({}), same({}), whole('"2"')];
-    const { gateway, clock, around, value, passing, wishes } = await openWatched(...answers);
+  test('has no open wait and asks nothing, and asks at once when it is shown', async () => {
+    const { gateway, clock, around, value, passing, waits } = await openWatched(hold().answer, whole('"2"'));
     const next = value();
     await passing(1);
     const waiting = await gateway.arrived(2);
     around.turn('hidden');
     await waiting.left;
-    expect(await passing(1)).toEqual([MINUTES]);
-    expect((await clock.next()).ms).toBe(MINUTES);
-    expect(wishes()).toEqual([undefined, 'changed-sections, wait=30', 'changed-sections']);
-    clock.pass(SECOND);
+    clock.pass(1000 * SECOND);
+    around.online();
+    await settled();
+    expect([gateway.calls.length, clock.lengths]).toEqual([2, [SECOND]]);
     around.turn('visible');
-    await gateway.arrived(4);
-    expect(wishes()[3]).toContain('wait=30');
-    await passing(1);
     await next;
+    expect(waits()).toEqual([false, true, true]);
+  });
+
+  test('has a first value all the same', async () => {
+    const { around, value } = openWatch([whole('"1"')]);
+    around.turn('hidden');
+    expect((await value()).data).toEqual(FIRST);
+  });
+
+  test('ends with its signal', async () => {
+    const { around, watch, controller } = await openWatched();
+    around.turn('hidden');
+    const thrown = thrownBy(watch.next());
+    controller.abort(REASON);
+    expect(await thrown).toBe(REASON);
   });
 
   test('and shown again does not ask before Retry-After is over', async () => {
@@ -367,20 +349,17 @@ describe('a page that is hidden', () => {
     expect((await clock.next()).ms).toBe(41_000);
     clock.pass(SECOND);
     around.turn('hidden');
-    expect((await clock.next()).ms).toBe(MINUTES - SECOND);
     around.turn('visible');
     expect(await passing(1)).toEqual([40_000]);
     await next;
   });
 });
 
-test('a network that is gone is looked for every half minute, and used as soon as it is back', async () => {
-  const { gateway, clock, around, value, passing } = await openWatched(lost, lost, whole('"2"'));
-  around.go(false);
+test('a network that is back is used at once', async () => {
+  const { clock, around, value, passing } = await openWatched(lost, whole('"2"'));
   const next = value();
-  expect(await passing(2)).toEqual([SECOND, 30_000]);
-  expect((await clock.next()).ms).toBe(30_000);
-  around.go(true);
+  await passing(1);
+  expect((await clock.next()).ms).toBe(250);
+  around.online();
   await next;
-  expect(gateway.calls).toHaveLength(4);
 });

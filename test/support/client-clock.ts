@@ -1,4 +1,4 @@
-import type { Globals } from '../../client/src/index.ts';
+import { onTestFinished, vi } from 'vitest';
 
 /** After so long a watch gives a try up. That is no pause. */
 export const TRY_MS = 45_000;
@@ -13,8 +13,11 @@ export interface Pause {
   readonly end: () => void;
 }
 
-/** Nothing passes but by `pass`, and the client's pauses, unless they are held. */
-export function createClock({ random = 0.5, more = {} }: { random?: number; more?: Partial<Globals> } = {}) {
+/**
+ * The time of the test in place of the global one. Nothing passes but by `pass`, and the client's pauses, unless they are
+ * held. `more` takes the place of what is global too.
+ */
+export function createClock({ random = 0.5, more = {} }: { random?: number; more?: object } = {}) {
   let now = Date.parse('2026-06-09T18:50:08Z');
   let isHeld = false;
   const lengths: number[] = [];
@@ -38,17 +41,12 @@ export function createClock({ random = 0.5, more = {} }: { random?: number; more
     return timer;
   };
 
-  const globals: Globals = {
-    Date: { now: () => now },
-    Math: { random: () => random },
-    fetch: globalThis.fetch,
-    crypto,
-    setTimeout,
-    clearTimeout: (timer) => void running.delete(timer),
-    ...more,
-  };
+  const clearTimeout = (timer: unknown) => void running.delete(timer);
+  for (const [name, value] of Object.entries({ setTimeout, clearTimeout, ...more })) vi.stubGlobal(name, value);
+  vi.spyOn(Date, 'now').mockImplementation(() => now);
+  vi.spyOn(Math, 'random').mockReturnValue(random);
+  onTestFinished(() => void vi.unstubAllGlobals().restoreAllMocks());
   return {
-    globals,
     /** All pauses so far. */
     lengths: lengths as readonly number[],
     pass: (ms: number) => void (now += ms),
@@ -78,17 +76,14 @@ export function createSurroundings() {
   });
   const tell = () => [...heard].forEach((hear) => (hear as () => void)());
   const document = { visibilityState: 'visible', ...listening() };
-  const navigator = { onLine: true };
   return {
-    more: { document, navigator, ...listening() } as unknown as Partial<Globals>,
+    more: { document, ...listening() },
     heard,
     turn(state: 'visible' | 'hidden') {
       document.visibilityState = state;
       tell();
     },
-    go(isOnline: boolean) {
-      navigator.onLine = isOnline;
-      if (isOnline) tell();
-    },
+    /** The network is back. */
+    online: tell,
   };
 }
