@@ -63,7 +63,7 @@ cpSync(new URL('../test/full/package/app', import.meta.url), USER, { recursive: 
 cpSync(`${FOLDER}user/use.ts`, `${USER}use.ts`);
 // The page on TanStack Query, with its hooks typed by the core of it.
 const [, page = ''] = /^```ts\n(.*?)^```$/ms.exec(readFileSync(TANSTACK, 'utf8')) ?? [];
-if (!page.includes('queriesOf')) throw new Error(`${TANSTACK} has no page of code`);
+if (!page.includes('useQuery(')) throw new Error(`${TANSTACK} has no page of code`);
 writeFileSync(`${USER}tanstack.ts`, page);
 const HOOKS = `${USER}node_modules/@tanstack/react-query/`;
 mkdirSync(HOOKS, { recursive: true });

@@ -1,6 +1,5 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useRef } from 'react';
-import { queriesOf } from 'portico-client/query';
+import { useEffect, useRef } from 'react';
 import { announce } from './announcer.tsx';
 import { Banner } from './banner.tsx';
 import { BehindThePage } from './behind-the-page.tsx';
@@ -20,7 +19,6 @@ interface Props {
 
 export function Dashboard({ session, onSignedOut }: Props) {
   const overview = useOverview();
-  const query = useMemo(() => queriesOf(portico, session.account), [session.account]);
   const queries = useQueryClient();
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => title.current?.focus(), []);
@@ -66,7 +64,7 @@ export function Dashboard({ session, onSignedOut }: Props) {
               onPaid={() => void showPaid()}
             />
             <Earnings account={session.account} />
-            <Transactions query={query} />
+            <Transactions account={session.account} />
           </div>
         </main>
         <BehindThePage session={session} />

@@ -1,8 +1,8 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { Item } from 'portico-client';
-import type { queriesOf } from 'portico-client/query';
 import { Failure } from './failure.tsx';
 import { Panel } from './panel.tsx';
+import { portico } from './portico.ts';
 import { troubleOf } from './problem.ts';
 import { Scroll } from './scroll.tsx';
 import { Skeleton } from './skeleton.tsx';
@@ -12,10 +12,14 @@ export const PAGE = { page_size: 10 };
 
 type Transaction = Item<'listTransactions'>;
 
-export function Transactions({ query }: { readonly query: ReturnType<typeof queriesOf> }) {
-  const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery(
-    query.pages('listTransactions', PAGE),
-  );
+export function Transactions({ account }: { readonly account: string }) {
+  const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
+    queryKey: [account, 'listTransactions'],
+    queryFn: ({ pageParam: query, signal }) => portico.listTransactions(query ? {} : PAGE, { query, signal }),
+    initialPageParam: '',
+    getNextPageParam: ({ next }) => next?.split('?')[1],
+    retry: false,
+  });
   const shown = data?.pages.flatMap(({ results }) => results) ?? [];
   const count = data?.pages.at(-1)?.count ?? 0;
   return (
