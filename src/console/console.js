@@ -74,9 +74,19 @@ function figureOf([what, title, unit], plots) {
   );
 }
 
-/** The leg that ended last, since the others did not hold the request up, and what most of its time went to. @param {Asked} asked */
-function slowestOf({ legs }) {
-  const leg = legs.toSorted((a, b) => b.ms - a.ms)[0];
+/**
+ * The leg that ended last, since the others did not hold the request up, and what most of its time went to. A leg that waited
+ * for another one of the same request counts without that time.
+ * @param {Asked} asked
+ */
+function slowestOf({ legs, phases }) {
+  /** @param {Asked['legs'][number]} leg */
+  const timeAlone = ({ name, ms }) =>
+    phases.reduce(
+      (left, one) => (one.phase === 'joined' && one.leg === name && !one.joined ? left - (one.end - one.start) : left),
+      ms,
+    );
+  const leg = legs.toSorted((a, b) => timeAlone(b) - timeAlone(a))[0];
   const [phase = 'own', ms = 0] = Object.entries(leg?.sums ?? {}).toSorted(([, a], [, b]) => b - a)[0] ?? [];
   return { leg: leg?.name ?? '', phase: /** @type {keyof typeof PHASES} */ (phase), ms };
 }

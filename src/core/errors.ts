@@ -15,7 +15,10 @@ export const ERRORS = {
   unauthenticated: kind(401, 'The request has no usable key, or the upstream does not accept it.'),
   payment_required: kind(402, 'The upstream asks for a payment.'),
   forbidden: kind(403, 'The upstream does not allow this for the account.'),
-  origin_rejected: kind(403, 'The origin of a request by cookie, or of a session call, is not allowed or not said.'),
+  origin_rejected: kind(
+    403,
+    'The origin of a request by cookie, or of a session call, is not allowed, or is missing: `Origin` or `Sec-Fetch-Site` says it.',
+  ),
   not_found: kind(404, 'The upstream does not have it.'),
   unknown_endpoint: kind(404, 'There is nothing at this path.'),
   outcome_not_found: kind(

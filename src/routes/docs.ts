@@ -39,18 +39,18 @@ const pageOf = (accounts: readonly TrialAccount[], mount: string) => `<!doctype 
 <h1>Portico API</h1>
 <p>This page needs JavaScript. The same is in <a href="${mount}/openapi.json">${mount}/openapi.json</a>.</p>
 </noscript>
-${accounts.length > 0 ? tableOf(accounts) : ''}<main id="docs"></main>
+${accounts.length > 0 ? listOf(accounts) : ''}<main id="docs"></main>
 </body>
 </html>
 `;
 
-function tableOf(accounts: readonly TrialAccount[]): string {
-  const rows = accounts.map(({ key, description }) => `<tr><td><code>${key}</code></td><td>${description}</td></tr>`);
+function listOf(accounts: readonly TrialAccount[]): string {
+  const items = accounts.map(({ key, description }) => `<li><code>${key}</code>: ${description}</li>`);
   return `<details class="swagger-ui" open>
 <summary>Accounts of the sandbox. The first one’s key is entered already: open a call and press Execute.</summary>
-<table><tbody>
-${rows.join('\n')}
-</tbody></table>
+<ul>
+${items.join('\n')}
+</ul>
 </details>
 `;
 }

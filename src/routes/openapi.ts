@@ -547,7 +547,7 @@ export function documentOf(routes: readonly Description[], table: Table): object
   const tags = new Map([
     ['Composed', 'Several reads in one answer.'],
     ['Writes', 'What became of them.'],
-    ['Session', 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.'],
+    ['Session', 'Cookies for browsers: no script ever sees the key. Without `SESSIONS=true` these calls are 404.'],
     ...table.operations.map(({ tag }) => [tag.name, tag.description] as const),
     ['About', 'The gateway itself. No credential.'],
   ]);
