@@ -64,9 +64,9 @@ export class HonoRequest extends ClientRequest {
     this.hono = hono;
   }
 
-  /** The path's `portico_id`: the `{id}` of a row, or the parameter of an overview. */
-  get id(): string | undefined {
-    return this.hono?.req.param('portico_id');
+  /** The value of a parameter of the path of a row or an overview. `routeOf` has renamed the parameter. */
+  param(name: string): string | undefined {
+    return this.hono?.req.param(`portico_${name}`);
   }
 
   /** Cut from the request's path, since Hono's `basePath` is decoded. */

@@ -26,8 +26,9 @@ export const problemsRoutes = ({ refusals }: Table): readonly Route[] => [
   }),
   routeOf(one, {
     operation: undefined,
-    handle({ hono, mount }) {
-      const code = hono?.req.param('portico_code') ?? '';
+    handle(request) {
+      const { mount } = request;
+      const code = request.param('code') ?? '';
       const isKnown = refusals.has(code) || isCode(code) || UNNAMED.test(code);
       if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
       return jsonAnswer(descriptionOf(code, mount, refusals.get(code)), CACHED);

@@ -46,7 +46,7 @@ export const rows = defineRows({
   },
   getBook: {
     at: 'GET /v1/books/{id}',
-    idForm: 'slug',
+    params: { id: 'slug' },
     answer: book,
     group: 'book',
     cache: { fresh: 60, stale: 0, onError: 600 },
@@ -55,7 +55,7 @@ export const rows = defineRows({
   },
   lendBook: {
     at: 'POST /v1/books/{id}/loans/',
-    idForm: 'slug',
+    params: { id: 'slug' },
     body: { schema: model('NewLoan', { weeks: identifier('for how long', 3) }) },
     answer: loan,
     invalidates: ['books', { item: 'book' }],
@@ -78,7 +78,7 @@ export const ILIAD = '978-0-14-044794-1';
 
 const shelf = overview(
   '/bff/v1/shelf',
-  { books: { read: rows.listBooks, required: true }, of_the_month: { read: rows.getBook, id: ODYSSEY } },
+  { books: { read: rows.listBooks, required: true }, of_the_month: { read: rows.getBook, params: { id: ODYSSEY } } },
   ({ books, of_the_month: one }) => ({
     lent: books.results.filter(({ on_loan }) => on_loan).length,
     is_there: one && !one.on_loan,
