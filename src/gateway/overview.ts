@@ -212,12 +212,16 @@ function checkLists(one: Overview, operations: readonly Operation[]): void {
     const write = operations.find(
       ({ invalidates = [] }) =>
         invalidates.some((named) => groupIn(named) === group) &&
-        !invalidates.some((named) => named === list.group || named === 'everything'),
+        !invalidates.some((named) => named === 'everything' || isOfList(named, list)),
     );
     if (write)
       refuse(one, `looks for \`${name}\` in \`${list.id}\`, which \`${write.id}\` does not invalidate with its item`);
   }
 }
+
+/** An item that has parameters of the list's path is invalidated together with that list. */
+const isOfList = (named: string | { readonly item: string }, { group, params }: Operation) =>
+  typeof named === 'string' ? named === group : named.item === group && Object.keys(params).length > 0;
 
 function refuse({ path }: Overview, problem: string): never {
   throw new TypeError(`the overview \`${path}\` ${problem}`);

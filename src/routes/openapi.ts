@@ -15,8 +15,9 @@ import { COMPUTED, type Overview, parametersOf, sourcesOf } from '../gateway/ove
 import { choicesOf } from '../gateway/plan.ts';
 import { EXPOSED } from '../http/cors.ts';
 import { documented, exampleOf, flag, integer, model, text, textLike, timestamp } from '../upstream/fields.ts';
+import { isExploded } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import { formOf } from '../upstream/path.ts';
+import { formOf, grouped } from '../upstream/path.ts';
 import type { Table } from '../upstream/table.ts';
 
 // Makes the OpenAPI document. This module is loaded when a client first asks for the document.
@@ -48,7 +49,7 @@ function jsonSchemaOf(schema: Schema): { readonly $defs?: Readonly<Record<string
   const { $schema: _, ...rest } = z.toJSONSchema(schema, {
     io: 'input',
     override: ({ jsonSchema }) => {
-      if (jsonSchema.type === 'integer') delete jsonSchema.pattern; // that of its text in a query
+      if (jsonSchema.type === 'integer' || jsonSchema.type === 'number') delete jsonSchema.pattern; // of its text in a query
       delete jsonSchema['explode'];
     },
   });
@@ -76,8 +77,6 @@ const parameters = (place: 'path' | 'query' | 'header', fields: Fields, required
     ...(field instanceof z.ZodMiniArray && { style: 'form' as const, explode: isExploded(field) }),
     schema: jsonSchemaOf(field),
   }));
-
-const isExploded = (list: Schema) => z.globalRegistry.get(list)?.['explode'] === true;
 
 // Problems
 
@@ -226,8 +225,8 @@ const KEY = {
 function paramSchema(name: string, form: string, answer: Operation['answer'] = null) {
   const { [name]: own } =
     answer instanceof z.ZodMiniObject ? (exampleOf(answer) as Readonly<Record<string, unknown>>) : {};
-  const example = [own, 1091, REQUEST_ID].map(String).find((one) => formOf(form).test(one));
-  return textLike(new RegExp(`^(?:${form})$`), {
+  const example = [own ?? 1091, 1091, REQUEST_ID].map(String).find((one) => formOf(form).test(one));
+  return textLike(new RegExp(`^${grouped(form)}$`), {
     description: 'identifier, digit for digit as it came',
     ...(example !== undefined && { examples: [example] }),
     type: ['string', 'integer'], // so that the id in a body fits

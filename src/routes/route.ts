@@ -3,6 +3,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import type { Answer } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
 import type { Method } from '../upstream/operation.ts';
+import { grouped } from '../upstream/path.ts';
 import type { Description } from './openapi.ts';
 
 /** A path and method of ours. */
@@ -42,7 +43,7 @@ export const routeOf = (
   ...rest,
 });
 
-const formIn = (source: string | undefined) => (source === undefined ? '' : `{(?:${source})}`);
+const formIn = (source: string | undefined) => (source === undefined ? '' : `{${grouped(source)}}`);
 
 /** Describes a GET that tells of the gateway itself. It takes no credential. */
 export const about = (

@@ -1,4 +1,3 @@
-import { elementsOf } from '../core/field-values.ts';
 import { type Member, membersOf, stringAt } from '../core/json.ts';
 import { namesOf, type Page } from './page.ts';
 
@@ -50,20 +49,20 @@ function linksIn(text: string, wanted: readonly Wanted[], at = 0): (Member & Wan
 
 const rest = ({ names, isNext }: Wanted): Wanted => ({ names: names.slice(1), isNext });
 
-/** `<…>` and its parameters, of characters that every server sends. */
-const LINK = /^<([^<>]*)>([\t\x20-\x7e]*)$/;
+/** A link and its parameters. A quoted text has no `<`, so that the search goes over a header once. */
+const LINK = /<([^<>]*)>((?:[^,<"]|"(?:[^"\\<]|\\[^<])*")*)/g;
+const VISIBLE = /^[\t\x20-\x7e]*$/;
 
 /** A `Link` header (RFC 8288) with the links to other pages, each as in `localLinks`; undefined without any. */
 export function localLinkHeader(header: string, source: Source): Linked | undefined {
   let text = '';
   const links: number[] = [];
-  for (const element of elementsOf(header)) {
-    const [, target, parameters = ''] = LINK.exec(element) ?? [];
-    const link = target === undefined ? undefined : localLink(target, /\bnext\b/i.test(parameters), source);
+  for (const [, target = '', parameters = ''] of header.matchAll(LINK)) {
+    const link = VISIBLE.test(parameters) ? localLink(target, /\bnext\b/i.test(parameters), source) : undefined;
     if (link === undefined) continue;
     text += text === '' ? '<' : ', <';
     links.push(text.length);
-    text += `${link}>${parameters}`;
+    text += `${link}>${parameters.trimEnd()}`;
   }
   return links.length === 0 ? undefined : { text, links };
 }
@@ -82,7 +81,7 @@ function localLink(link: string, isNext: boolean, { upstream, path }: Source): s
 /** Whether two paths are the same but for what a proxy puts before one or takes off, the last slash and escapes. */
 function isSame(path: string, other: string): boolean {
   const [one, two] = [plain(path), plain(other)] as const;
-  return one.endsWith(two) || two.endsWith(one);
+  return one.endsWith(two) || (one !== '' && two.endsWith(one));
 }
 
 const plain = (path: string) => path.replaceAll(/%[2-7][0-9a-f]/gi, decodeURIComponent).replace(/\/$/, '');

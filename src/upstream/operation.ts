@@ -117,7 +117,6 @@ type GroupOf<Rows> = {
 type Checked<Rows> = {
   readonly [K in keyof Rows]: {
     readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[];
-    readonly params?: Rows[K] extends Given ? { readonly [Name in ParamOf<Rows[K]>]?: string } : never;
   } & Readonly<Record<Exclude<keyof Rows[K], keyof Row | keyof Operation>, never>>;
 };
 

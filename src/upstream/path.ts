@@ -37,7 +37,10 @@ export const namesIn = (path: string): string[] => Array.from(path.matchAll(NAME
 /** Matches a whole value. No value is `.` or `..`, which a URL does not keep. */
 export const formOf = (source: string): RegExp => new RegExp(`^${valueOf(source)}$`);
 
-const valueOf = (source: string) => String.raw`(?!\.{1,2}(?:/|$))(?:${source})`;
+const valueOf = (source: string) => String.raw`(?!\.{1,2}(?:/|$))${grouped(source)}`;
+
+/** The source as a part of a longer one. */
+export const grouped = (source: string): string => (source.includes('|') ? `(?:${source})` : source);
 
 /** Matches a path, with or without its last slash. Its groups are the values. */
 export function patternOf(path: string, params: Params): RegExp {
