@@ -52,13 +52,15 @@ const rest = ({ names, isNext }: Wanted): Wanted => ({ names: names.slice(1), is
 /** A link and its parameters. A quoted text has no `<`, so that the search goes over a header once. */
 const LINK = /<([^<>]*)>((?:[^,<"]|"(?:[^"\\<]|\\[^<])*")*)/g;
 const VISIBLE = /^[\t\x20-\x7e]*$/;
+const TO_PAGE = /;\s*rel\s*=\s*"?[^";,]*\b(?:(next)|prev|previous|first|last|self)\b/i;
 
 /** A `Link` header (RFC 8288) with the links to other pages, each as in `localLinks`; undefined without any. */
 export function localLinkHeader(header: string, source: Source): Linked | undefined {
   let text = '';
   const links: number[] = [];
   for (const [, target = '', parameters = ''] of header.matchAll(LINK)) {
-    const link = VISIBLE.test(parameters) ? localLink(target, /\bnext\b/i.test(parameters), source) : undefined;
+    const relation = VISIBLE.test(parameters) ? TO_PAGE.exec(parameters) : null;
+    const link = relation ? localLink(target, relation[1] !== undefined, source) : undefined;
     if (link === undefined) continue;
     text += text === '' ? '<' : ', <';
     links.push(text.length);
@@ -81,7 +83,7 @@ function localLink(link: string, isNext: boolean, { upstream, path }: Source): s
 /** Whether two paths are the same but for what a proxy puts before one or takes off, the last slash and escapes. */
 function isSame(path: string, other: string): boolean {
   const [one, two] = [plain(path), plain(other)] as const;
-  return one.endsWith(two) || (one !== '' && two.endsWith(one));
+  return one.endsWith(two) || two.endsWith(one);
 }
 
 const plain = (path: string) => path.replaceAll(/%[2-7][0-9a-f]/gi, decodeURIComponent).replace(/\/$/, '');
