@@ -6,7 +6,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { type Overview, parametersOf } from '../gateway/overview.ts';
 import { planOf, readsOf, type Values } from '../gateway/plan.ts';
 import { preferencesOf } from '../http/prefer.ts';
-import type { HonoRequest } from '../http/request.ts';
+import { type HonoRequest, routeParam } from '../http/request.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { formOf } from '../upstream/path.ts';
 import type { Description } from './openapi.ts';
@@ -39,12 +39,13 @@ export const overviewDescription = (overview: Overview): Description => ({
 function valuesBy(overview: Overview): (request: HonoRequest) => Values | undefined {
   const parameters = parametersOf(overview).map(({ name, forms: [, ...others] }) => ({
     name,
+    param: routeParam(name),
     others: others.map((form) => formOf(form)),
   }));
   if (parameters.length === 0) return () => undefined;
   return (request) => {
-    const values = parameters.map(({ name, others }) => {
-      const value = request.param(name) ?? '';
+    const values = parameters.map(({ name, param, others }) => {
+      const value = request.param(param);
       if (others.some((form) => !form.test(value))) throw GatewayError.of('unknown_endpoint');
       return [name, value];
     });

@@ -5,11 +5,10 @@ import type { Written } from '../gateway/write.ts';
 import { checkIdempotencyKey, ignoredBodyOf, jsonTextOf } from '../http/body.ts';
 import { noneMatch } from '../core/headers.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
-import type { HonoRequest } from '../http/request.ts';
+import { type HonoRequest, routeParam } from '../http/request.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Operation } from '../upstream/operation.ts';
-import { joined } from '../upstream/path.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
@@ -24,15 +23,19 @@ export function passthroughRoutes(gateway: Gateway, { operations }: Table): Rout
   });
 }
 
+/** Reads the values of the path's parameters as one text. */
+function idBy({ params }: Operation): (request: HonoRequest) => string | undefined {
+  const [first, ...others] = Object.keys(params).map(routeParam);
+  if (first === undefined) return () => undefined;
+  return (request) => others.reduce((id, name) => `${id}/${request.param(name)}`, request.param(first));
+}
+
 function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
   const mayWait = operation.cache !== undefined || operation.polled === true;
   const row = gateway.rows.of(operation);
-  const names = Object.keys(operation.params);
+  const idOf = idBy(operation);
   return (request) => {
-    const read = row.read(
-      joined(names, (name) => request.param(name)),
-      request.query,
-    );
+    const read = row.read(idOf(request), request.query);
     const open = () => gateway.admit(request, [read]);
     const answer = (snapshot: Snapshot) =>
       whenDone(gateway.read(read, request, snapshot), (result) => readAnswer(request, result));
@@ -67,13 +70,13 @@ function readAnswer(request: HonoRequest, result: ReadResult): Answer {
 }
 
 function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
-  const names = Object.keys(operation.params);
+  const idOf = idBy(operation);
   return async (request) => {
     request.cache = 'method';
     const input = async () => {
       checkIdempotencyKey(request.idempotencyKey);
       const sent = operation.body ? { body: await jsonTextOf(request) } : { ignoredBody: await ignoredBodyOf(request) };
-      return { id: joined(names, (name) => request.param(name)), query: request.query, ...sent };
+      return { id: idOf(request), query: request.query, ...sent };
     };
     return writtenAnswer(await gateway.writes.write(request, operation, input));
   };

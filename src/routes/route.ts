@@ -1,7 +1,7 @@
 import type { RouteFacts } from '../core/request.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import type { Answer } from '../http/reply.ts';
-import type { HonoRequest } from '../http/request.ts';
+import { type HonoRequest, routeParam } from '../http/request.ts';
 import type { Method } from '../upstream/operation.ts';
 import { grouped } from '../upstream/path.ts';
 import type { Description } from './openapi.ts';
@@ -25,17 +25,14 @@ export const pageAt = (path: string, handle: Route['handle']): Route => ({
   handle,
 });
 
-/**
- * The route of a description. Its parameters are renamed to `portico_…`: if a host mounts the app under a path with a parameter
- * of the same name, Hono would give the host's. `forms`: the source of a regular expression for each parameter that has one.
- */
+/** The route of a description. `forms`: the source of a regular expression for each parameter that has one. */
 export const routeOf = (
   { method, path, operationId, security }: Description,
   rest: Pick<Route, 'handle'> & Partial<Route>,
   forms: Readonly<Record<string, string>> = {},
 ): Route => ({
   method: method.toUpperCase() as Route['method'],
-  path: path.replaceAll(/\{(\w+)\}/g, (_, of: string) => `:portico_${of}${formIn(forms[of])}`).replace(/\/$/, ''),
+  path: path.replaceAll(/\{(\w+)\}/g, (_, of: string) => `:${routeParam(of)}${formIn(forms[of])}`).replace(/\/$/, ''),
   name: path,
   operation: operationId,
   mayBeCompressed: true,

@@ -63,6 +63,7 @@ export const rows = defineRows({
   deleteOrg: { at: 'DELETE /v1/orgs/{org}', params: { org: 'slug' }, answer: null, invalidates: ['orgs', 'members'] },
   listHosts: { at: 'GET /v1/hosts', ...pageOf(host, 'list'), group: 'hosts', cache },
   listKept: { at: 'GET /v1/hosts/kept', query: { owner: anyText() }, ...pageOf(host, 'items'), group: 'hosts', cache },
+  getFile: { at: 'GET /v1/files/{file}', params: { file: '[\\w.]+' }, answer: host },
   getHost: {
     at: 'GET /v1/hosts/{region}/{host}',
     params: { region: '[a-z]{2}-[\\w.]+|all', host: 'uuid' },

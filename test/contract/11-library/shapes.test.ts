@@ -54,6 +54,9 @@ describe(says('several parameters in a path'), () => {
       `/v1/hosts/../${HOST}`,
       `/v1/hosts/alles/${HOST}`,
       '/v1/hosts/all/5',
+      '/v1/files/.',
+      '/v1/files/..',
+      '/v1/files/../orgs/acme',
     ];
     for (const path of paths) expect([path, (await call(path)).code]).toEqual([path, 'unknown_endpoint']);
     const requests = paths.map((path, at) => ({ id: String(at), path }));
