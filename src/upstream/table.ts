@@ -80,12 +80,10 @@ function checkItems({ id, path, invalidates = [] }: Operation, operations: reado
 /** A path with and without its last slash is one place, whatever its parameters are called. */
 const placeOf = ({ path }: Operation) => path.replace(/\/$/, '').replaceAll(/\{\w+\}/g, '{}');
 
-/**
- * Paths are looked at in this order, a fixed segment before a parameter, `{id}` or `:id`, that might be the same.
- */
-export const fixedFirst = (a: string, b: string) => (shapeOf(a) < shapeOf(b) ? -1 : Number(shapeOf(a) > shapeOf(b)));
+/** The order in which paths are looked at: a fixed segment before a parameter, `{id}` or `:id`, that might be the same. */
+export const fixedFirst = (a: string, b: string) => (orderOf(a) < orderOf(b) ? -1 : Number(orderOf(a) > orderOf(b)));
 
-const shapeOf = (path: string) => path.replaceAll(/\/([{:]?)[^/]*/g, (_, mark: string) => (mark === '' ? '0' : '1'));
+const orderOf = (path: string) => path.replaceAll(/\/([{:]?)[^/]*/g, (_, mark: string) => (mark === '' ? '0' : '1'));
 
 function placeWith(rows: readonly Operation[]) {
   const methods = new Map(rows.map((row) => [row.method, row]));
