@@ -28,8 +28,8 @@ const inbox = overview(
 );
 
 const subuser = overview('/bff/v1/subuser-overview/:id', {
-  subuser: { read: rows.getSubuser, id: fromPath, required: true },
-  activity: { read: rows.listProxyActivity, query: { search: fromPath, page_size: 10 } },
+  subuser: { read: rows.getSubuser, params: { id: fromPath('id') }, required: true },
+  activity: { read: rows.listProxyActivity, query: { search: fromPath('id'), page_size: 10 } },
 });
 
 const gateway = portico({

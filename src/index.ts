@@ -12,5 +12,6 @@ export {
   type Row,
   type Tag,
 } from './upstream/operation.ts';
+export { type Page, pageOf } from './upstream/page.ts';
 export * from './upstream/parameters.ts';
 export type { AskedHeaders, Hooks, OnProblem, ToldProblem, UpstreamHeaders } from './upstream/hooks.ts';

@@ -1,5 +1,5 @@
 import type { Context, Hono } from 'hono';
-import { ID_FORMS, type Operation } from '../../src/upstream/operation.ts';
+import type { Operation } from '../../src/upstream/operation.ts';
 import { authenticate, credentialOf } from './authenticate.ts';
 import type { Answer, Call } from './call.ts';
 import type { Calls } from './calls.ts';
@@ -33,7 +33,7 @@ export function mountOperations(app: Hono, parts: Parts): void {
   app.notFound((c) => recorded(c, parts, pageNotFound));
 }
 
-const routeOf = ({ idForm, path }: Operation) => path.replace('{id}', `:id{${ID_FORMS[idForm ?? 'digits']}}`);
+const routeOf = ({ params, path }: Operation) => path.replace('{id}', `:id{${params['id']}}`);
 
 function methodNotAllowed(method: string, path: string): Refusal {
   const allowed = allOperations.filter((operation) => routeOf(operation) === path).map((operation) => operation.method);

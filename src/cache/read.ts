@@ -243,10 +243,10 @@ const isUsable = ({ stale, onError }: CachePolicy, entry: Entry, freshMs: number
 
 /** The copy to keep of an answer: of a 304 the old copy, confirmed, whose validators stay its own; null for an answer without a body. */
 function entryOf(answer: UpstreamAnswer, copy: Entry | undefined, etag: string, clock: Clock): Entry | null {
-  const { text, links, validators, limits, notModified } = answer;
+  const { text, links, link, validators, limits, notModified } = answer;
   const added = { storedAt: clock.now(), storedWall: clock.wall(), ...limits };
   if (notModified && copy) return { ...copy, ...added };
-  return text === null ? null : { text, links, validators, etag, ...added };
+  return text === null ? null : { text, links, link, validators, etag, ...added };
 }
 
 /** Statuses with which the upstream refuses a call now, and says nothing of what was asked for. */

@@ -111,8 +111,8 @@ function walk(text: string, at: number, opening: number, take: (position: number
 }
 
 /** The value of a member; the last one of a name counts, as in `JSON.parse`. */
-export function memberOf(text: string, name: string): Span | undefined {
-  const member = membersOf(text).findLast((one) => one.name === name);
+export function memberOf(text: string, name: string, at = 0): Span | undefined {
+  const member = membersOf(text, at).findLast((one) => one.name === name);
   return member && { start: member.start, end: member.end };
 }
 

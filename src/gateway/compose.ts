@@ -10,7 +10,7 @@ import type { Read } from '../upstream/read.ts';
 import { isRefusal } from './admission.ts';
 import type { Gateway } from './gateway.ts';
 import { COMPUTED } from './overview.ts';
-import type { Composition, DependsOn, SectionRead } from './plan.ts';
+import type { Composition, DependsOn, SectionRead, Values } from './plan.ts';
 
 /** A section as it is answered, in the terms of `meta.sections`. */
 export interface SectionResult {
@@ -137,18 +137,18 @@ class Composer {
     return { ...result, ms: clock.now() - startedAt };
   }
 
-  /** A section whose id another section, its base, names. At once if fresh copies have both. */
+  /** A section that takes something from another one, its base. At once if fresh copies have both. */
   #dependent(read: SectionRead, dependsOn: DependsOn): MaybePromise<SectionResult> {
     const { name } = read;
     const base = this.results.get(dependsOn.section);
     if (!base) throw new Error('a section has to come after what it depends on');
     if (base instanceof Promise || !base.entry) return this.#waiting(read, dependsOn, base);
-    const id = dependsOn.idIn(base.entry);
-    if (id === undefined) return notApplicable(name);
-    if (!dependsOn.isId(id)) return this.#waiting(read, dependsOn, base);
-    const page = dependsOn.list && this.#fresh(name, dependsOn.list);
-    const item = page && itemIn(page, dependsOn, id);
-    return item ?? this.#fresh(name, read.row.read(id, read.query)) ?? this.#waiting(read, dependsOn, base, page);
+    const values = dependsOn.valuesIn(base.entry);
+    if (values === null) return notApplicable(name);
+    if (!dependsOn.areUsable(values)) return this.#waiting(read, dependsOn, base);
+    const page = read.list && this.#fresh(name, read.list);
+    const item = page && itemIn(page, dependsOn, values);
+    return item ?? this.#fresh(name, read.readWith(values)) ?? this.#waiting(read, dependsOn, base, page);
   }
 
   /**
@@ -164,7 +164,7 @@ class Composer {
     const { name } = read;
     return this.#timed(name, async () => {
       const abortable = this.abortable.child();
-      const reading = freshPage ?? this.#page(name, dependsOn, abortable);
+      const reading = freshPage ?? this.#page(read, dependsOn, abortable);
       let isRead = false;
       try {
         // If the page is refused with 401 or 403, the base is not waited for. Once the page is there, the time until the base
@@ -172,12 +172,12 @@ class Composer {
         const based = Promise.resolve(reading).then(() => this.#request.during('joined', base, name));
         const done = await Promise.race([base, based]);
         if (done.error) return { ...WITHOUT_DATA, name, state: 'skipped', error: done.error };
-        const id = done.entry && dependsOn.idIn(done.entry);
-        if (id === undefined) return notApplicable(name);
-        if (!dependsOn.isId(id)) throw unusable(`\`${dependsOn.section}\` names no usable id.`);
+        const values = done.entry ? dependsOn.valuesIn(done.entry) : null;
+        if (values === null) return notApplicable(name);
+        if (!dependsOn.areUsable(values)) throw unusable(`\`${dependsOn.section}\` names no usable id.`);
         const page = await reading;
         isRead = true;
-        return (page && itemIn(page, dependsOn, id)) ?? (await this.#read(name, read.row.read(id, read.query)));
+        return (page && itemIn(page, dependsOn, values)) ?? (await this.#read(name, read.readWith(values)));
       } finally {
         if (!isRead) abortable.abort(new Error('the page is no longer needed'));
       }
@@ -189,11 +189,14 @@ class Composer {
    * names no id: then the page is hardly ever needed.
    * @throws GatewayError if the account is refused
    */
-  async #page(name: string, dependsOn: DependsOn, abortable: Abortable): Promise<SectionResult | undefined> {
-    const { list, section } = dependsOn;
-    const base = this.#composition.reads.find((one) => one.name === section)?.read;
+  async #page(
+    { name, list }: SectionRead,
+    dependsOn: DependsOn,
+    abortable: Abortable,
+  ): Promise<SectionResult | undefined> {
+    const base = this.#composition.reads.find((one) => one.name === dependsOn.section)?.read;
     const copy = base && this.#snapshot.copy(base);
-    if (!list || (copy && dependsOn.idIn(copy) === undefined)) return undefined;
+    if (!list || (copy && dependsOn.valuesIn(copy) === null)) return undefined;
     const page = this.#fresh(name, list) ?? (await this.#timed(name, () => this.#ask(name, list, abortable)));
     if (page.error && isRefusal(page.error)) throw page.error;
     return page.error ? undefined : page;
@@ -248,9 +251,9 @@ const notApplicable = (name: string): SectionResult => ({ ...WITHOUT_DATA, name,
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { detail });
 
-/** The result for the item with this id, cut out of a page. Undefined if the page does not have it. */
-function itemIn(page: SectionResult, dependsOn: DependsOn, id: string): SectionResult | undefined {
-  const text = page.entry && dependsOn.itemIn(page.entry, id);
+/** The result for the item with the id among these values, cut out of a page. Undefined if the page does not have it. */
+function itemIn(page: SectionResult, dependsOn: DependsOn, values: Values): SectionResult | undefined {
+  const text = page.entry && dependsOn.itemIn(page.entry, values);
   return text === undefined ? undefined : { ...page, text, etag: '' };
 }
 

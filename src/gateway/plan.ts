@@ -1,86 +1,104 @@
-import type { core } from 'zod/mini';
 import type { ErrorItem, GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/port.ts';
 import { invalid } from '../upstream/input.ts';
-import { ID_FORMS, type Operation } from '../upstream/operation.ts';
-import type { Read, ReadRow, ReadRows } from '../upstream/read.ts';
+import { itemOf, itemsAt, type Page, shapeOf } from '../upstream/page.ts';
+import { formOf, joined } from '../upstream/path.ts';
+import type { Read, ReadRows } from '../upstream/read.ts';
 import type { CopyOf } from './admission.ts';
-import { COMPUTED, type From, isFromPath, sourceOf, type Overview, parameterOf } from './overview.ts';
+import {
+  COMPUTED,
+  type From,
+  isFrom,
+  isFromPath,
+  type Overview,
+  parametersOf,
+  type Section,
+  sourcesOf,
+} from './overview.ts';
 
 /** How a section is read. */
 export interface SectionRead {
   readonly name: string;
   readonly required: boolean;
-  readonly row: ReadRow;
-  readonly query: string;
-  /** Undefined where its id comes from another section. */
+  /** Undefined where it takes something from another section. */
   readonly read: Read | undefined;
+  /** `values`: what it takes from another section. */
+  readonly readWith: (values: Values) => Read;
+  /** The read of the page in which the item will probably be. */
+  readonly list: Read | undefined;
   readonly dependsOn: DependsOn | undefined;
 }
 
-/** How a section gets its id from another one, its base. A copy never changes, so each copy is searched once. */
+/** Members of a section's JSON, as text. */
+export type Values = Readonly<Record<string, string>>;
+
+/** What a section takes from another one, its base. A copy never changes, so each copy is searched once. */
 export class DependsOn {
   /** The name of the base. */
   readonly section: string;
-  /** The read of the page in which the item will probably be. */
-  readonly list: Read | undefined;
-  readonly #member: string;
-  readonly #form: RegExp;
-  readonly #ids = new WeakMap<Entry, string | undefined>();
-  readonly #items = new WeakMap<Entry, { readonly id: string; readonly text: string | undefined }>();
+  /** The members that are taken, each with what it has to be. */
+  readonly #taken: readonly { readonly member: string; readonly form: RegExp }[];
+  /** The member that is the id of an item of the page. */
+  readonly #id: string;
+  readonly #page: Page | undefined;
+  readonly #values = new WeakMap<Entry, Values | null>();
+  readonly #items = new WeakMap<Entry, { readonly id: string | undefined; readonly text: string | undefined }>();
 
-  constructor({ section, member, list }: From, { idForm = 'digits' }: Operation, rows: ReadRows) {
+  constructor({ section, member, list }: From, { read, params = {}, query = {} }: Section) {
+    const ofPath = Object.entries(read.params).map(([name, form]) => ({ value: params[name], form: formOf(form) }));
+    const places = [...ofPath, ...Object.values(query).map((value) => ({ value, form: /./ }))];
     this.section = section;
-    this.list = list && rows.of(list).read(undefined, '');
-    this.#member = member;
-    this.#form = new RegExp(`^${ID_FORMS[idForm]}$`);
+    this.#taken = places.flatMap(({ value, form }) => (isFrom(value) ? { member: value.member, form } : []));
+    this.#id = member;
+    this.#page = list?.page;
   }
 
-  /** The id in a copy of the base, as text; undefined if there is none. */
-  idIn(base: Entry): string | undefined {
-    if (this.#ids.has(base)) return this.#ids.get(base);
-    const id = idAt(base.text, this.#member);
-    this.#ids.set(base, id);
-    return id;
+  /** The values in a copy of the base; null if one of them is null or missing. */
+  valuesIn(base: Entry): Values | null {
+    let values = this.#values.get(base);
+    if (values !== undefined) return values;
+    const texts = this.#taken.map(({ member }) => [member, textAt(base.text, member)] as const);
+    values = texts.some(([, text]) => text === undefined) ? null : (Object.fromEntries(texts) as Values);
+    this.#values.set(base, values);
+    return values;
   }
 
-  isId(text: string): boolean {
-    return this.#form.test(text);
+  /** Whether a path and a query may have these values. */
+  areUsable(values: Values): boolean {
+    return this.#taken.every(({ member, form }) => form.test(values[member] ?? ''));
   }
 
-  /** The JSON of the item with this id, out of a page; undefined if it is not there. */
-  itemIn(page: Entry, id: string): string | undefined {
+  /** The JSON of the item with the id among these values, out of a page; undefined if it is not there. */
+  itemIn(page: Entry, values: Values): string | undefined {
+    const id = values[this.#id];
     const searched = this.#items.get(page);
-    if (searched?.id === id) return searched.text;
-    const results = memberOf(page.text, 'results');
-    const items = results ? itemsOf(page.text, results.start).map((span) => cut(page.text, span)) : [];
-    const text = items.find((item) => idAt(item, 'id') === id);
+    if (searched?.id === id) return searched?.text;
+    const list = this.#page && itemsAt(page.text, this.#page);
+    const items = list ? itemsOf(page.text, list.start).map((span) => cut(page.text, span)) : [];
+    const text = items.find((item) => textAt(item, 'id') === id);
     this.#items.set(page, { id, text });
     return text;
   }
 }
 
-/** An integer as it is written: `7e0` is no id. */
-const DIGITS = /^\d+$/;
+/** An integer, a decimal or a flag as it is written: `7e0` is none. */
+const SCALAR = /^(?:-?\d+(?:\.\d+)?|true|false)$/;
 
 /**
- * The id in a member, as text. Undefined if the member is null or missing, empty if it is no id. The text is searched and
- * not parsed: a parsed number does not tell how it was written, and may be rounded.
+ * The text of a member. Undefined if the member is null or missing, empty if it is no scalar. The text is searched and not
+ * parsed: a parsed number does not tell how it was written, and may be rounded.
  */
-function idAt(text: string, member: string): string | undefined {
+function textAt(text: string, member: string): string | undefined {
   const span = memberOf(text, member);
   const literal = span ? cut(text, span) : 'null';
   if (literal === 'null') return undefined;
   if (literal.startsWith('"')) return stringAt(literal);
-  return DIGITS.test(literal) ? literal : '';
+  return SCALAR.test(literal) ? literal : '';
 }
 
 /** The page sizes that a client asked for, as text, by section. */
 type PageSizes = ReadonlyMap<string, string>;
-
-/** The upstream's query parameter for the size of a page. */
-const PAGE_SIZE = 'page_size';
 
 /** Which sections and fields of an overview a client asked for. */
 export interface Composition {
@@ -100,52 +118,66 @@ export interface Composition {
 /** How an overview is read. */
 export interface Plan {
   readonly overview: Overview;
-  readonly hasParameter: boolean;
+  /** Whether the path has parameters. */
+  readonly hasParameters: boolean;
   /** What the overview reads first for an account of which nothing is known. */
   readonly firstReads: readonly Read[];
   /**
-   * Parses `?sections=a,b`, `?fields[section]=x,y` and `?page_size[section]=5`. `text`: the value of the path's parameter. The
+   * Parses `?sections=a,b`, `?fields[section]=x,y` and `?page_size[section]=5`. `path`: the values of the path's parameters. The
    * composition's error is `validation_failed`, for an unknown section or field and for a bad size.
    */
-  readonly compositionOf: (query: string, strict: boolean, text: string | undefined) => Composition;
+  readonly compositionOf: (query: string, strict: boolean, path: Values | undefined) => Composition;
 }
 
-const textOf = (value: unknown, fromPath: string) => (isFromPath(value) ? fromPath : String(value));
+/** The text of a value. `path`: the parameters of the overview's path; `base`: the members of the section that it takes from. */
+function textOf(value: unknown, path: Values, base: Values): string {
+  if (isFromPath(value)) return path[value.name] ?? '';
+  return isFrom(value) ? (base[value.member] ?? '') : String(value);
+}
+
+const NONE: Values = {};
+
+/** Makes the reads of a section. `size`: of its page. */
+function readOf(name: string, section: Section, rows: ReadRows) {
+  const { read, params = {}, query = {}, required = false } = section;
+  const row = rows.of(read);
+  const names = Object.keys(read.params);
+  const [source] = sourcesOf(section);
+  const listed = source?.list && rows.of(source.list);
+  const listNames = Object.keys(source?.list?.params ?? {});
+  const dependsOn = source && new DependsOn(source, section);
+  return (path: Values, size: string | undefined): SectionRead => {
+    const sized = size === undefined ? query : { ...query, [read.page?.size ?? '']: size };
+    const idOf = (of: readonly string[], base: Values) => joined(of, (one) => textOf(params[one], path, base));
+    const readWith = (base: Values) => {
+      const pairs = Object.entries(sized).map(([key, value]) => [key, textOf(value, path, base)]);
+      return row.read(idOf(names, base), new URLSearchParams(pairs).toString());
+    };
+    const list = listed?.read(idOf(listNames, NONE), '');
+    return { name, required, read: dependsOn ? undefined : readWith(NONE), readWith, list, dependsOn };
+  };
+}
 
 export function planOf(overview: Overview, rows: ReadRows): Plan {
-  const sections = Object.entries(overview.sections).map(([name, section]) => {
-    const source = sourceOf(section);
-    return {
-      name,
-      section,
-      row: rows.of(section.read),
-      dependsOn: source && new DependsOn(source, section.read, rows),
-    };
-  });
-  const readsFor = (text = '', sizes?: PageSizes) =>
-    sections.map(({ name, section: { id, query: own = {}, required = false }, row, dependsOn }): SectionRead => {
-      const size = sizes?.get(name);
-      const sized = size === undefined ? own : { ...own, [PAGE_SIZE]: size };
-      const pairs = Object.entries(sized).map(([key, value]) => [key, textOf(value, text)]);
-      const query = new URLSearchParams(pairs).toString();
-      const read = dependsOn ? undefined : row.read(id === undefined ? undefined : textOf(id, text), query);
-      return { name, required, row, query, read, dependsOn };
-    });
+  const sections = Object.entries(overview.sections).map(
+    ([name, section]) => [name, readOf(name, section, rows)] as const,
+  );
+  const readsFor = (path = NONE, sizes?: PageSizes) => sections.map(([name, read]) => read(path, sizes?.get(name)));
   const choices = choicesOf(overview);
   const wanted = sectionNames(overview);
   const whole = { overview, wanted, reads: readsFor(), fields: new Map(), strict: false };
   return {
     overview,
-    hasParameter: parameterOf(overview) !== undefined,
+    hasParameters: parametersOf(overview).length > 0,
     firstReads: readsOf(whole.reads, () => undefined),
-    compositionOf(query, strict, text) {
-      if (query === '' && text === undefined && !strict) return whole;
-      if (query === '') return { ...whole, reads: text === undefined ? whole.reads : readsFor(text), strict };
+    compositionOf(query, strict, path) {
+      if (query === '' && path === undefined && !strict) return whole;
+      if (query === '') return { ...whole, reads: path === undefined ? whole.reads : readsFor(path), strict };
       const { names: fields, sizes, errors } = parametersIn(query, choices);
       const sectionsAsked = fields.get('sections');
       const error = errors.length > 0 ? invalid(errors) : undefined;
       const some = wanted.filter((name) => !error && (sectionsAsked?.has(name) ?? true));
-      return { overview, wanted: some, reads: neededReads(some, readsFor(text, sizes)), fields, strict, error };
+      return { overview, wanted: some, reads: neededReads(some, readsFor(path, sizes)), fields, strict, error };
     },
   };
 }
@@ -165,12 +197,12 @@ export const readsOf = (reads: readonly SectionRead[], copyOf: CopyOf): Read[] =
     if (!dependsOn) return read.read ?? [];
     const base = reads.find(({ name }) => name === dependsOn.section)?.read;
     const copy = base && copyOf(base);
-    const id = copy && dependsOn.idIn(copy);
-    if (copy !== undefined && id === undefined) return [];
-    const { list } = dependsOn;
+    const values = copy && dependsOn.valuesIn(copy);
+    if (values === null) return [];
+    const { list } = read;
     const page = list && copyOf(list);
-    const isInList = list && (id === undefined || page === undefined || dependsOn.itemIn(page, id) !== undefined);
-    const item = id === undefined || isInList ? [] : [read.row.read(id, read.query)];
+    const isInList = list && (!values || page === undefined || dependsOn.itemIn(page, values) !== undefined);
+    const item = !values || isInList ? [] : [read.readWith(values)];
     return list ? [list, ...item] : item;
   });
 
@@ -217,20 +249,15 @@ interface Choices {
 /** What the query of an overview may ask for. */
 export function choicesOf(overview: Overview): Choices {
   const sections = Object.entries(overview.sections);
-  const fields = sections.map(([name, { read }]) => [`fields[${name}]`, documentedFields(read)] as const);
-  const pages = sections.filter(([, { read }]) => read.paged && read.query && PAGE_SIZE in read.query);
+  const fields = sections.map(([name, { read }]) => {
+    const shape = shapeOf(itemOf(read.answer, read.page)); // of the items, if it is a list
+    return [`fields[${name}]`, new Set(Object.keys(shape))] as const;
+  });
+  const pages = sections.filter(
+    ([, { read }]) => read.page?.size !== undefined && read.page.size in (read.query ?? {}),
+  );
   return {
     names: new Map([['sections', new Set(sectionNames(overview))], ...fields.filter(([, names]) => names.size > 0)]),
-    sized: new Map(pages.map(([name]) => [`${PAGE_SIZE}[${name}]`, name])),
+    sized: new Map(pages.map(([name]) => [`page_size[${name}]`, name])),
   };
-}
-
-/** The documented fields of an operation's answer, or of its items if it is a list. */
-const documentedFields = ({ answer }: Operation): ReadonlySet<string> => new Set(Object.keys(shapeOf(answer)));
-
-function shapeOf(answer: core.$ZodType | null | undefined): core.$ZodShape {
-  const def = (answer as core.$ZodTypes | null | undefined)?._zod.def;
-  if (def?.type === 'array') return shapeOf(def.element);
-  if (def?.type !== 'object') return {};
-  return def.shape['results'] ? shapeOf(def.shape['results']) : def.shape;
 }

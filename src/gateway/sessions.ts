@@ -101,9 +101,11 @@ export class AccountSessions {
  * needs no id. The first read shows whether a token is any good.
  */
 function warmingOf({ overviews, table, config }: GatewayDeps, rows: ReadRows): readonly Read[] {
-  const first = overviews.map((one) => planOf(one, rows)).find(({ hasParameter }) => !hasParameter);
+  const first = overviews.map((one) => planOf(one, rows)).find(({ hasParameters }) => !hasParameters);
   if (first) return first.firstReads;
-  const any = table.operations.find(({ method, idForm, credential }) => method === 'GET' && !idForm && !credential);
+  const any = table.operations.find(
+    ({ method, params, credential }) => method === 'GET' && Object.keys(params).length === 0 && !credential,
+  );
   if (any) return [rows.of(any).read(undefined, '')];
   if (config.sessions) throw new TypeError('SESSIONS needs a read without an id: it shows whether a key is any good');
   return [];

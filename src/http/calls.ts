@@ -7,7 +7,8 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import type { Read } from '../upstream/read.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { ID_FORMS, type Method, type Operation, type ValueOf } from '../upstream/operation.ts';
+import type { Method, Operation, ParamsOf, ValueOf } from '../upstream/operation.ts';
+import { formOf, joined } from '../upstream/path.ts';
 import { endRequest } from './access-log.ts';
 import { addRequestHeaders, NO_STORE, problem, reply } from './reply.ts';
 import { beginAt } from './begin.ts';
@@ -21,10 +22,17 @@ type WriteRow = Operation & { readonly at: `${Exclude<Method, 'GET'>} /${string}
 
 /** The input of a call. Values of the query are sent as they are written. */
 export interface CallInput {
-  /** The `<ID>` of the row's path. */
-  readonly id?: string | number;
+  /** A value for each parameter of the row's path. */
+  readonly params?: Readonly<Record<string, string | number>>;
   readonly query?: Readonly<Record<string, string | number | boolean>>;
 }
+
+/** It may be left out where the row's path has no parameters. */
+type Given<
+  O extends Operation,
+  Input extends CallInput,
+  Own = ParamsOf<O, string | number> & Omit<Input, 'params'>,
+> = object extends Own ? [input?: Own] : [input: Own];
 
 export interface WriteInput extends CallInput {
   /** Sent as JSON. */
@@ -79,7 +87,7 @@ export class Calls {
    * A GET of the upstream, through the cache. Each one asks the store anew, so none answers with a copy from before a write.
    * @throws GatewayError, of which Hono's own `onError` makes the problem that a client of the gateway would get
    */
-  read<O extends ReadRow>(row: O, input: CallInput = {}): Promise<CallAnswer<ValueOf<O>>> {
+  read<O extends ReadRow>(row: O, ...[input]: Given<O, CallInput>): Promise<CallAnswer<ValueOf<O>>> {
     return this.#withResponse(async () => {
       const operation = this.#own(row);
       if (operation.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
@@ -97,11 +105,11 @@ export class Calls {
    * A write, sent once.
    * @throws GatewayError as `read`
    */
-  write<O extends WriteRow>(row: O, input: WriteInput = {}): Promise<CallAnswer<ValueOf<O>>> {
+  write<O extends WriteRow>(row: O, ...[input]: Given<O, WriteInput>): Promise<CallAnswer<ValueOf<O>>> {
     return this.#withResponse(async () => {
       const operation = this.#own(row);
       if (operation.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
-      const { key = this.#request.header('idempotency-key'), body } = input;
+      const { key = this.#request.header('idempotency-key'), body }: WriteInput = input ?? {};
       if (key !== undefined && typeof key !== 'string') throw new TypeError('`key` is no text');
       const sent = { ...inputOf(operation, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
       await this.#enter();
@@ -158,17 +166,25 @@ function withResponse(error: unknown, responseOf: (answered: Error) => Response)
   return Object.assign(own, { getResponse: () => responseOf(answered) });
 }
 
-/** Id and query as texts. @throws GatewayError `not_found` for an id that is not of the row's form; TypeError for a wrong use */
-function inputOf({ id: name, idForm, path }: Operation, { id, query = {} }: CallInput) {
-  if (typeof id === 'number' && !Number.isSafeInteger(id))
-    throw new TypeError(`the id of \`${name}\` is no whole number that JavaScript keeps exactly: give it as text`);
-  const text = id === undefined ? undefined : String(id);
-  if ((text === undefined) !== (idForm === undefined))
-    throw new TypeError(`the row \`${name}\` ${idForm ? 'needs an id' : 'takes no id'}: its path is ${path}`);
-  if (text !== undefined && !new RegExp(`^${ID_FORMS[idForm ?? 'digits']}$`).test(text))
-    throw GatewayError.of('not_found');
-  const pairs = Object.entries(query).map(([one, value]) => [one, String(value)]);
-  return { id: text, query: new URLSearchParams(pairs).toString() };
+/**
+ * The values of the path's parameters and the query, as texts.
+ * @throws GatewayError `not_found` for a value that is not of the row's form; TypeError for a wrong use
+ */
+function inputOf({ id: row, params: forms, path }: Operation, { params = {}, query = {} }: CallInput = {}) {
+  const strange = Object.keys(params).find((name) => !Object.hasOwn(forms, name));
+  if (strange !== undefined) throw new TypeError(`the row \`${row}\` takes no \`${strange}\`: its path is ${path}`);
+  const id = joined(Object.keys(forms), (name) => {
+    const value = params[name];
+    if (value === undefined) throw new TypeError(`the row \`${row}\` needs a \`${name}\`: its path is ${path}`);
+    if (typeof value === 'number' && !Number.isSafeInteger(value))
+      throw new TypeError(
+        `\`${name}\` of \`${row}\` is no whole number that JavaScript keeps exactly: give it as text`,
+      );
+    if (!formOf(forms[name] ?? '').test(String(value))) throw GatewayError.of('not_found');
+    return String(value);
+  });
+  const pairs = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  return { id, query: new URLSearchParams(pairs).toString() };
 }
 
 const answerOf = <O extends Operation>(status: number, text: string | null): CallAnswer<ValueOf<O>> => ({

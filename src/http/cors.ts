@@ -46,6 +46,8 @@ export class Cors {
     if (!this.#hasAny) return;
     headers['Vary'] = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
     Object.assign(headers, this.#headersFor(request.header('origin')));
+    if (headers['Link'] !== undefined && 'Timing-Allow-Origin' in headers)
+      headers['Access-Control-Expose-Headers'] = `${EXPOSED}, Link`;
   }
 
   /** The answer to a preflight; undefined for any other request. */

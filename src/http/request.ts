@@ -49,6 +49,12 @@ export interface HttpDeps extends GatewayDeps {
   readonly cors?: { add(headers: Record<string, string>, request: HonoRequest): void } | undefined;
 }
 
+/**
+ * What a parameter of a row's or an overview's path is called in the route: if a host mounts the app under a path with a
+ * parameter of the same name, Hono would give the host's.
+ */
+export const routeParam = (name: string): string => `portico_${name}`;
+
 /** A request that came through Hono; without `hono` one that a server refuses before the app sees it. */
 export class HonoRequest extends ClientRequest {
   declare readonly tools: HttpDeps;
@@ -64,9 +70,9 @@ export class HonoRequest extends ClientRequest {
     this.hono = hono;
   }
 
-  /** The path's `portico_id`: the `{id}` of a row, or the parameter of an overview. */
-  get id(): string | undefined {
-    return this.hono?.req.param('portico_id');
+  /** The value of a parameter of the path. `name`: as `routeParam` makes it. */
+  param(name: string): string {
+    return this.hono?.req.param(name) ?? '';
   }
 
   /** Cut from the request's path, since Hono's `basePath` is decoded. */

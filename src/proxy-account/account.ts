@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
-import { dated, documented, flag, identifier, integer, pageOf, resource, text, timestamp } from '../upstream/fields.ts';
+import { dated, documented, flag, identifier, integer, resource, text, timestamp } from '../upstream/fields.ts';
+import { pageOf } from '../upstream/page.ts';
 import { anyText, booleanText, orderingText, paging } from '../upstream/parameters.ts';
 import { chapter, NOTICES } from './chapter.ts';
 

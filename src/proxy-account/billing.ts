@@ -1,16 +1,6 @@
 import * as z from 'zod/mini';
-import {
-  counts,
-  dated,
-  flag,
-  identifier,
-  integer,
-  number,
-  pageOf,
-  resource,
-  text,
-  timestamp,
-} from '../upstream/fields.ts';
+import { counts, dated, flag, identifier, integer, number, resource, text, timestamp } from '../upstream/fields.ts';
+import { pageOf } from '../upstream/page.ts';
 import { anyText, paging } from '../upstream/parameters.ts';
 import { chapter, RECORDS, SETTINGS } from './chapter.ts';
 

@@ -18,8 +18,8 @@ export const proxyAccount = defineRows({
 
 const rows = proxyAccount;
 const subscription = { read: rows.getSubscription, required: true } as const;
-/** That of the subscription. */
-const card = { read: rows.getPaymentMethod, id: from('subscription', 'payment_method', rows.listPaymentMethods) };
+const id = from('subscription', 'payment_method', rows.listPaymentMethods);
+const card = { read: rows.getPaymentMethod, params: { id } };
 
 export const accountOverview = overview(
   '/bff/v1/account-overview',

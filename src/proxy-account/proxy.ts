@@ -6,11 +6,11 @@ import {
   identifier,
   integer,
   number,
-  pageOf,
   resource,
   text,
   timestamp,
 } from '../upstream/fields.ts';
+import { pageOf } from '../upstream/page.ts';
 import { anyText, idText, paging, timestampText } from '../upstream/parameters.ts';
 import { chapter, PROXIES } from './chapter.ts';
 
@@ -103,7 +103,7 @@ export const proxy = chapter('Proxy', 'Sub-users, IP authorizations, list refres
   },
   getIpAuthorization: {
     at: 'GET /api/v2/proxy/ipauthorization/{id}/',
-    idForm: 'slug',
+    params: { id: 'slug' },
     query: planId,
     answer: ipAuthorization,
     group: 'ipAuthorizations',
@@ -111,7 +111,7 @@ export const proxy = chapter('Proxy', 'Sub-users, IP authorizations, list refres
   },
   deleteIpAuthorization: {
     at: 'DELETE /api/v2/proxy/ipauthorization/{id}/',
-    idForm: 'slug',
+    params: { id: 'slug' },
     query: planId,
     answer: null,
     invalidates: [{ item: 'ipAuthorizations' }],

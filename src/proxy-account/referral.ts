@@ -8,11 +8,11 @@ import {
   identifier,
   integer,
   number,
-  pageOf,
   resource,
   text,
   timestamp,
 } from '../upstream/fields.ts';
+import { pageOf } from '../upstream/page.ts';
 import { anyText, idText, orderingText, paging } from '../upstream/parameters.ts';
 import { chapter, RECORDS, SETTINGS } from './chapter.ts';
 

@@ -11,11 +11,13 @@ import {
   PROBLEM_TYPE,
   problemOf,
 } from '../core/errors.ts';
-import { COMPUTED, isFromPath, sourceOf, type Overview, parameterOf } from '../gateway/overview.ts';
+import { COMPUTED, type Overview, parametersOf, sourcesOf } from '../gateway/overview.ts';
 import { choicesOf } from '../gateway/plan.ts';
 import { EXPOSED } from '../http/cors.ts';
 import { documented, exampleOf, flag, integer, model, text, textLike, timestamp } from '../upstream/fields.ts';
-import { ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { isExploded } from '../upstream/input.ts';
+import type { Operation } from '../upstream/operation.ts';
+import { formOf, grouped } from '../upstream/path.ts';
 import type { Table } from '../upstream/table.ts';
 
 // Makes the OpenAPI document. This module is loaded when a client first asks for the document.
@@ -47,7 +49,8 @@ function jsonSchemaOf(schema: Schema): { readonly $defs?: Readonly<Record<string
   const { $schema: _, ...rest } = z.toJSONSchema(schema, {
     io: 'input',
     override: ({ jsonSchema }) => {
-      if (jsonSchema.type === 'integer') delete jsonSchema.pattern; // that of its text in a query
+      if (jsonSchema.type === 'integer' || jsonSchema.type === 'number') delete jsonSchema.pattern; // of its text in a query
+      delete jsonSchema['explode'];
     },
   });
   return JSON.parse(JSON.stringify(rest).replaceAll('#/$defs/', SCHEMAS)) as object;
@@ -64,14 +67,14 @@ const json = (schema: Schema, example: unknown = exampleOf(schema)) => ({
   'application/json': { schema: reference(schema), example },
 });
 
-/** A list in a query is `a,b` in one parameter. */
+/** A list in a query is `a,b` in one parameter, or with `explode` one parameter for each. */
 const parameters = (place: 'path' | 'query' | 'header', fields: Fields, required = place === 'path') =>
   Object.entries(fields).map(([name, field]) => ({
     name,
     in: place,
     required,
     description: z.globalRegistry.get(field)?.description ?? '',
-    ...(field instanceof z.ZodMiniArray && ({ style: 'form', explode: false } as const)),
+    ...(field instanceof z.ZodMiniArray && { style: 'form' as const, explode: isExploded(field) }),
     schema: jsonSchemaOf(field),
   }));
 
@@ -161,7 +164,7 @@ function anyOf(description: string, path: string, codes: readonly ErrorCode[], h
 
 /** Responses by the names of their components. */
 function answersOf({ operations }: Table) {
-  const list = operations.find(({ paged }) => paged)?.path ?? '/';
+  const list = operations.find(({ page }) => page)?.path ?? '/';
   const write = operations.find(({ exclusive }) => exclusive)?.path ?? '/';
   const notTwice =
     'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.';
@@ -218,18 +221,20 @@ const KEY = {
   }),
 };
 
-/** `form`: a pattern. `answer`: whose id is the example. */
-function idSchema(form: string, answer: Operation['answer'] = null) {
-  const { id = 1091 } = answer instanceof z.ZodMiniObject ? (exampleOf(answer) as { id?: number }) : {};
-  return textLike(new RegExp(`^${form}$`), {
+/** A parameter of a path. `form`: the source of a regular expression. `answer`: its member of that name is the example. */
+function paramSchema(name: string, form: string, answer: Operation['answer'] = null) {
+  const { [name]: own } =
+    answer instanceof z.ZodMiniObject ? (exampleOf(answer) as Readonly<Record<string, unknown>>) : {};
+  const example = [own ?? 1091, 1091, REQUEST_ID].map(String).find((one) => formOf(form).test(one));
+  return textLike(new RegExp(`^${grouped(form)}$`), {
     description: 'identifier, digit for digit as it came',
-    examples: [String(id)],
+    ...(example !== undefined && { examples: [example] }),
     type: ['string', 'integer'], // so that the id in a body fits
   });
 }
 
 function passthrough(operation: Operation) {
-  const { method, description, cache, polled, exclusive, credential, answer, body, idForm, query = {} } = operation;
+  const { method, description, cache, polled, exclusive, credential, answer, body, params, query = {} } = operation;
   const isPost = method === 'POST';
   const held = cache
     ? `Held for the account: fresh for ${cache.fresh} s, then up to ${cache.stale} s while it is refreshed and up to ` +
@@ -241,7 +246,10 @@ function passthrough(operation: Operation) {
     description: [description, held, once].filter(Boolean).join(' '),
     parameters: [
       ...parameters('query', query),
-      ...parameters('path', idForm ? { id: idSchema(ID_FORMS[idForm], answer) } : {}),
+      ...parameters(
+        'path',
+        mapped(params, (form, name) => paramSchema(name, form, answer)),
+      ),
       ...parameters('header', isPost ? KEY : cache || polled ? asking : {}),
     ],
     ...(body && { request: { body: { required: !body.optional, content: json(body.schema) } } }),
@@ -253,15 +261,20 @@ function passthrough(operation: Operation) {
   };
 }
 
-function goodAnswers({ method, answer, cache, polled }: Operation) {
+/** An object of the same names, with other values. */
+const mapped = <T, U>(all: Readonly<Record<string, T>>, make: (value: T, name: string) => U): Record<string, U> =>
+  Object.fromEntries(Object.entries(all).map(([name, value]) => [name, make(value, name)]));
+
+function goodAnswers({ method, path, answer, cache, polled, page }: Operation) {
   const replayed = { 'Idempotency-Replayed': header('This is the first answer again.', 'true') };
   const headers = { ...SENT_ON, ...(method === 'POST' && replayed) };
   if (answer === null) return { 204: { description: 'Done. No body.', headers } };
   const asSent = 'As the upstream sent it.';
-  if (cache) return validated(asSent, json(answer));
+  const links = page?.items === '' && { Link: header('Other pages (RFC 8288).', `<${path}?page=2>; rel="next"`) };
+  if (cache) return validated(asSent, json(answer), { ...VALIDATED, ...links });
   if (polled) return validated(asSent, json(answer), { ...CONDITIONED, ...SENT_ON });
   // Which 2xx status a write has is the upstream's to say; its documentation does not.
-  return { [method === 'GET' ? '200' : '2XX']: answered(asSent, json(answer), headers) };
+  return { [method === 'GET' ? '200' : '2XX']: answered(asSent, json(answer), { ...headers, ...links }) };
 }
 
 // Overviews
@@ -318,7 +331,7 @@ function answerSchema({ id, sections, compute, computed = ANY }: Overview) {
   const metas: Record<string, Schema> = {};
   for (const [name, one] of Object.entries(sections)) {
     const answer = one.read.answer ?? z.null();
-    const orNull = one.required && !sourceOf(one) ? answer : z.nullable(answer);
+    const orNull = one.required && sourcesOf(one).length === 0 ? answer : z.nullable(answer);
     data[name] = one.required ? orNull : z.optional(orNull);
     metas[name] = one.required ? sectionMeta : z.optional(sectionMeta);
   }
@@ -371,8 +384,10 @@ function overview(one: Overview) {
   const sections = Object.entries(one.sections);
   const needed = sections.flatMap(([name, { required }]) => (required ? [name] : [])).join(', ');
   const made = one.compute && `\`${COMPUTED}\` is made of the other sections, without those that were not asked for.`;
-  const parameter = parameterOf(one);
-  const [, first] = sections.find(([, { id }]) => isFromPath(id)) ?? [];
+  const path = parametersOf(one).map(({ name, forms: [form], own, read }) => [
+    name,
+    paramSchema(own, form, read?.answer),
+  ]);
   const { names, sized } = choicesOf(one);
   const query: Record<string, Schema> = {};
   for (const [name, all] of names) query[name] = documented(z.array(z.enum([...all])), { description: CHOICE });
@@ -381,7 +396,7 @@ function overview(one: Overview) {
   return {
     description: [SECTIONS, needed && `Required here: ${needed}.`, made].filter(Boolean).join(' '),
     parameters: [
-      ...parameters('path', parameter ? { [parameter.name]: idSchema(parameter.form, first?.read.answer) } : {}),
+      ...parameters('path', Object.fromEntries(path) as Fields),
       ...parameters('query', query),
       ...parameters('header', { ...CONDITIONAL, Prefer: told(PREFER) }),
     ],

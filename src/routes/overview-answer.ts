@@ -1,5 +1,5 @@
 import { cacheWordOf } from '../cache/read.ts';
-import { cut, itemsOf, memberOf, membersOf } from '../core/json.ts';
+import { cut, itemsOf, membersOf } from '../core/json.ts';
 import { whenDone, type Digest, type MaybePromise } from '../core/runtime.ts';
 import type { SectionResult } from '../gateway/compose.ts';
 import type { Composition } from '../gateway/plan.ts';
@@ -9,6 +9,7 @@ import { logIfFault, problemFor } from '../http/problem.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
 import type { HonoRequest } from '../http/request.ts';
 import type { Operation } from '../upstream/operation.ts';
+import { itemsAt } from '../upstream/page.ts';
 
 /** What a client asked for, and how it is answered. */
 export interface Form {
@@ -35,9 +36,9 @@ function trimmed({ overview, fields }: Composition, name: string, text: string):
 
 /** Trims the object, every item of an array, every item of a page. Values stay as they are. */
 function project(operation: Operation, text: string, fields: ReadonlySet<string>): string {
-  const results = operation.paged ? memberOf(text, 'results') : undefined;
-  if (!results) return trim(text, fields);
-  return text.slice(0, results.start) + trim(cut(text, results), fields) + text.slice(results.end);
+  const items = operation.page && itemsAt(text, operation.page);
+  if (!items) return trim(text, fields);
+  return text.slice(0, items.start) + trim(cut(text, items), fields) + text.slice(items.end);
 }
 
 function trim(text: string, fields: ReadonlySet<string>): string {

@@ -1,12 +1,14 @@
 import { accepts } from 'hono/accepts';
+import { GatewayError } from '../core/errors.ts';
 import { whenDone } from '../core/runtime.ts';
 import { allOf, compose } from '../gateway/compose.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { type Overview, parameterOf } from '../gateway/overview.ts';
-import { planOf, readsOf } from '../gateway/plan.ts';
+import { type Overview, parametersOf } from '../gateway/overview.ts';
+import { planOf, readsOf, type Values } from '../gateway/plan.ts';
 import { preferencesOf } from '../http/prefer.ts';
-import type { HonoRequest } from '../http/request.ts';
+import { type HonoRequest, routeParam } from '../http/request.ts';
 import type { Snapshot } from '../store/snapshot.ts';
+import { formOf } from '../upstream/path.ts';
 import type { Description } from './openapi.ts';
 import { linesAnswer } from './lines.ts';
 import { overviewAnswer, validated } from './overview-answer.ts';
@@ -14,33 +16,50 @@ import { type Route, routeOf } from './route.ts';
 import { waitSecondsOf, answerOnChange } from './waited.ts';
 
 export const overviewRoutes = (gateway: Gateway): Route[] =>
-  gateway.deps.overviews.map((overview) => ({
-    ...routeOf(overviewDescription(overview), { handle: answering(overview, gateway) }),
-    path: patternOf(overview),
-    mayBeCompressed: !Object.values(overview.sections).some(({ read }) => read.secrets),
-  }));
+  gateway.deps.overviews.map((overview) => {
+    const mayBeCompressed = !Object.values(overview.sections).some(({ read }) => read.secrets);
+    const forms = parametersOf(overview).map(({ name, forms: [first] }) => [name, first]);
+    const route = { handle: answering(overview, gateway), mayBeCompressed };
+    return routeOf(overviewDescription(overview), route, Object.fromEntries(forms) as Values);
+  });
 
 export const overviewDescription = (overview: Overview): Description => ({
   method: 'get',
-  path: overview.path.replace(/:(\w+)/, '{$1}'),
+  path: overview.path.replaceAll(/:(\w+)/g, '{$1}'),
   operationId: overview.id,
   tags: ['Composed'],
   summary: overview.summary,
   details: (doc) => doc.overview(overview),
 });
 
-/** Hono's pattern. A path whose parameter does not have the form of an id is unknown. */
-function patternOf(overview: Overview): string {
-  const parameter = parameterOf(overview);
-  return parameter ? overview.path.replace(`:${parameter.name}`, `:portico_id{${parameter.form}}`) : overview.path;
+/**
+ * Reads the values of a path's parameters; undefined for a path without any. Hono has checked the first form of each.
+ * @throws GatewayError `unknown_endpoint` for a value that is not of another form
+ */
+function valuesBy(overview: Overview): (request: HonoRequest) => Values | undefined {
+  const parameters = parametersOf(overview).map(({ name, forms: [, ...others] }) => ({
+    name,
+    param: routeParam(name),
+    others: others.map((form) => formOf(form)),
+  }));
+  if (parameters.length === 0) return () => undefined;
+  return (request) => {
+    const values = parameters.map(({ name, param, others }) => {
+      const value = request.param(param);
+      if (others.some((form) => !form.test(value))) throw GatewayError.of('unknown_endpoint');
+      return [name, value];
+    });
+    return Object.fromEntries(values) as Values;
+  };
 }
 
 function answering(overview: Overview, gateway: Gateway): Route['handle'] {
-  const { compositionOf, hasParameter } = planOf(overview, gateway.rows);
+  const { compositionOf } = planOf(overview, gateway.rows);
+  const valuesOf = valuesBy(overview);
   const { digest } = gateway.deps;
   return (request) => {
     const { isStrict, changesOnly } = preferencesOf(request.header('prefer'));
-    const composition = compositionOf(request.query, isStrict, hasParameter ? request.id : undefined);
+    const composition = compositionOf(request.query, isStrict, valuesOf(request));
     const form = { composition, changesOnly, digest };
     const open = () => gateway.admit(request, (copyOf) => readsOf(composition.reads, copyOf));
     const resultsBy = (snapshot: Snapshot) => {

@@ -5,10 +5,10 @@ import type { Written } from '../gateway/write.ts';
 import { checkIdempotencyKey, ignoredBodyOf, jsonTextOf } from '../http/body.ts';
 import { noneMatch } from '../core/headers.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from '../http/reply.ts';
-import type { HonoRequest } from '../http/request.ts';
+import { type HonoRequest, routeParam } from '../http/request.ts';
 import type { Snapshot } from '../store/snapshot.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { ID_FORMS, type Operation } from '../upstream/operation.ts';
+import type { Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
@@ -18,19 +18,24 @@ import { waitSecondsOf, answerOnChange } from './waited.ts';
 export function passthroughRoutes(gateway: Gateway, { operations }: Table): Route[] {
   return operations.map((operation) => {
     const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
-    const { path, ...route } = routeOf(passthroughDescription(operation), {
-      handle,
-      mayBeCompressed: !operation.secrets,
-    });
-    return { ...route, path: path.replace(':portico_id', `:portico_id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
+    const mayBeCompressed = !operation.secrets;
+    return routeOf(passthroughDescription(operation), { handle, mayBeCompressed }, operation.params);
   });
+}
+
+/** Reads the values of the path's parameters as one text. */
+function idBy({ params }: Operation): (request: HonoRequest) => string | undefined {
+  const [first, ...others] = Object.keys(params).map(routeParam);
+  if (first === undefined) return () => undefined;
+  return (request) => others.reduce((id, name) => `${id}/${request.param(name)}`, request.param(first));
 }
 
 function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
   const mayWait = operation.cache !== undefined || operation.polled === true;
   const row = gateway.rows.of(operation);
+  const idOf = idBy(operation);
   return (request) => {
-    const read = row.read(operation.idForm && request.id, request.query);
+    const read = row.read(idOf(request), request.query);
     const open = () => gateway.admit(request, [read]);
     const answer = (snapshot: Snapshot) =>
       whenDone(gateway.read(read, request, snapshot), (result) => readAnswer(request, result));
@@ -51,6 +56,7 @@ function readAnswer(request: HonoRequest, result: ReadResult): Answer {
   const isKept = result.isCacheable && status === 200;
   if (entry === null || !isKept) headers['Cache-Control'] = NO_STORE['Cache-Control'];
   if (entry === null) return { status, headers, body: null, timing };
+  if (entry.link) headers['Link'] = withOrigin(entry.link, request);
   if (isKept) {
     headers['Cache-Control'] = REVALIDATE;
     headers['Age'] = String(age);
@@ -64,12 +70,13 @@ function readAnswer(request: HonoRequest, result: ReadResult): Answer {
 }
 
 function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
+  const idOf = idBy(operation);
   return async (request) => {
     request.cache = 'method';
     const input = async () => {
       checkIdempotencyKey(request.idempotencyKey);
       const sent = operation.body ? { body: await jsonTextOf(request) } : { ignoredBody: await ignoredBodyOf(request) };
-      return { id: request.id, query: request.query, ...sent };
+      return { id: idOf(request), query: request.query, ...sent };
     };
     return writtenAnswer(await gateway.writes.write(request, operation, input));
   };

@@ -9,8 +9,11 @@ import {
   titleOf,
 } from '../core/errors.ts';
 import { jsonAnswer } from '../http/reply.ts';
+import { routeParam } from '../http/request.ts';
 import type { Table } from '../upstream/table.ts';
 import { about, pageAt, type Route, routeOf } from './route.ts';
+
+const CODE = routeParam('code');
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
@@ -26,8 +29,9 @@ export const problemsRoutes = ({ refusals }: Table): readonly Route[] => [
   }),
   routeOf(one, {
     operation: undefined,
-    handle({ hono, mount }) {
-      const code = hono?.req.param('portico_code') ?? '';
+    handle(request) {
+      const { mount } = request;
+      const code = request.param(CODE);
       const isKnown = refusals.has(code) || isCode(code) || UNNAMED.test(code);
       if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
       return jsonAnswer(descriptionOf(code, mount, refusals.get(code)), CACHED);

@@ -1,12 +1,14 @@
 import type { RouteFacts } from '../core/request.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import type { Answer } from '../http/reply.ts';
-import type { HonoRequest } from '../http/request.ts';
+import { type HonoRequest, routeParam } from '../http/request.ts';
+import type { Method } from '../upstream/operation.ts';
+import { grouped } from '../upstream/path.ts';
 import type { Description } from './openapi.ts';
 
 /** A path and method of ours. */
 export interface Route extends RouteFacts {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: Method;
   /** Hono's pattern, without a slash at its end. */
   readonly path: string;
   /** Its requests need a credential, which a session's cookie may have. */
@@ -23,22 +25,22 @@ export const pageAt = (path: string, handle: Route['handle']): Route => ({
   handle,
 });
 
-/**
- * The route of a description. Its parameter is renamed to `portico_…`: if a host mounts the app under a path with a parameter
- * of the same name, Hono would give the host's.
- */
+/** The route of a description. `forms`: the source of a regular expression for each parameter that has one. */
 export const routeOf = (
   { method, path, operationId, security }: Description,
   rest: Pick<Route, 'handle'> & Partial<Route>,
+  forms: Readonly<Record<string, string>> = {},
 ): Route => ({
   method: method.toUpperCase() as Route['method'],
-  path: path.replace(/\{(\w+)\}/, ':portico_$1').replace(/\/$/, ''),
+  path: path.replaceAll(/\{(\w+)\}/g, (_, of: string) => `:${routeParam(of)}${formIn(forms[of])}`).replace(/\/$/, ''),
   name: path,
   operation: operationId,
   mayBeCompressed: true,
   ...(security === undefined && { takesCredential: true }),
   ...rest,
 });
+
+const formIn = (source: string | undefined) => (source === undefined ? '' : `{${grouped(source)}}`);
 
 /** Describes a GET that tells of the gateway itself. It takes no credential. */
 export const about = (

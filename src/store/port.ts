@@ -32,6 +32,8 @@ export interface Entry {
   readonly text: string;
   /** Places in `text` where a link needs the origin of the gateway in front, ascending. */
   readonly links: readonly number[];
+  /** The `Link` header of a page, in the same way. */
+  readonly link?: { readonly text: string; readonly links: readonly number[] } | undefined;
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
   /** When the upstream answered, in milliseconds of this process's clock, and of its time of day. */

@@ -2,12 +2,14 @@ import type { Abortable } from '../core/abortable.ts';
 import type { ClientRequest } from '../core/request.ts';
 import type { CallOutcome, Phase } from '../core/timeline.ts';
 import type { AccountId, Entry, Owner } from '../store/port.ts';
+import type { Linked } from './links.ts';
 import type { Operation } from './operation.ts';
+import { pathWith } from './path.ts';
 
 /** An operation and what it is called with: a `Read`, or a write. */
 export interface Invocation {
   readonly operation: Operation;
-  /** The `<ID>` of the path, already of the operation's form. */
+  /** The values of the path's parameters, joined by slashes, already of the operation's forms. */
   readonly id?: string | undefined;
   /** Query as the client sent it, without the question mark. */
   readonly query: string;
@@ -19,7 +21,7 @@ export interface Invocation {
 
 /** Path and query below `{base_url}`. The path is made of the row's template: a client's own path never gets upstream. */
 export function targetOf({ operation, id, query }: Invocation): string {
-  const path = id === undefined ? operation.path : operation.path.replace('{id}', id);
+  const path = pathWith(operation.path, id);
   return query === '' ? path : `${path}?${query}`;
 }
 
@@ -91,6 +93,8 @@ export interface UpstreamAnswer {
   readonly text: string | null;
   /** Places in `text` where the gateway's origin goes. */
   readonly links: readonly number[];
+  /** The links of the header to other pages. */
+  readonly link?: Linked | undefined;
   /** The text parsed once, to check it; not kept. */
   readonly value: unknown;
   readonly validators: Entry['validators'];

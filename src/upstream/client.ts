@@ -4,12 +4,13 @@ import type { Logger } from '../core/logger.ts';
 import type { Clock } from '../core/runtime.ts';
 import { type Invocation, targetOf, type UpstreamAnswer, type UpstreamCall } from './call.ts';
 import { type Hooks, headersBy } from './hooks.ts';
-import { localLinks } from './links.ts';
+import { localLinkHeader, localLinks } from './links.ts';
+import { pathWith } from './path.ts';
 import { keepingOf, retryAfterOf, validatorsOf } from './answer-headers.ts';
 import { concealableIn, refusalOf } from './refusal.ts';
 import type { Table } from './table.ts';
 import type { Via } from './via.ts';
-import { type BodyFlaw, type RawAnswer, type Transport } from './transport.ts';
+import { type BodyFlaw, headerOf, type RawAnswer, type Transport } from './transport.ts';
 
 interface ClientOptions {
   readonly transport: Transport;
@@ -163,11 +164,12 @@ function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL
   if (isTooDeep(text)) throw unusable('The upstream answered with JSON nested too deeply.');
   const value = parsedJson(text);
   if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
-  const local = operation.paged
-    ? localLinks(text, { upstream, path: targetOf({ operation, id, query: '' }) })
-    : { text, links: [] };
+  const { page } = operation;
+  const source = { upstream, path: pathWith(operation.path, id) };
+  const header = page && headerOf(raw, 'link');
   return {
-    ...local,
+    ...(page ? localLinks(text, page, source) : { text, links: [] }),
+    link: header === undefined ? undefined : localLinkHeader(header, source),
     ...keepingOf(raw, wall),
     validators: validatorsOf(raw),
     status: raw.status,

@@ -70,24 +70,6 @@ export const resource = <S extends z.core.$ZodLooseShape>(name: string, shape: S
 export const model = <S extends z.core.$ZodLooseShape>(name: string, shape: S, description?: string) =>
   documented(z.object(shape), { id: name, ...(description && { description }) });
 
-const pageUrl = (description: string) => documented(z.nullable(z.string()), note(description, null));
-
-/**
- * The answer of a list in pages. `previous` may be missing.
- * @throws TypeError for items without a name, as `resource` gives one
- */
-export const pageOf = <T extends z.ZodMiniType>(item: T) => {
-  const name = z.globalRegistry.get(item)?.id;
-  if (name === undefined) throw new TypeError('the items of a page need a name: make them with resource()');
-  const answer = resource(`${name}Page`, {
-    count: integer('number of items in all pages', 1),
-    next: pageUrl('URL of the next page'),
-    previous: z.optional(pageUrl('URL of the previous page')),
-    results: z.array(item),
-  });
-  return { answer, paged: true } as const;
-};
-
 /**
  * A value that fits the schema, made of the examples that its fields document.
  * @throws Error for a field without an example that can be had no other way

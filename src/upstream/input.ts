@@ -1,4 +1,4 @@
-import type { ZodMiniType } from 'zod/mini';
+import * as z from 'zod/mini';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
 import { extentOf, MAX_DEPTH, parsedJson } from '../core/json.ts';
 import { itemOf, itemsOfIssue } from './issues.ts';
@@ -28,14 +28,19 @@ function queryErrors(documented: NonNullable<Operation['query']>, query: string)
   const bad = new Map<string, ErrorItem>();
   for (const [name, value] of new URLSearchParams(query)) {
     const schema = Object.hasOwn(documented, name) && !bad.has(name) ? documented[name] : undefined;
-    const checked = schema?.safeParse(value);
+    const checked = schema?.safeParse(schema instanceof z.ZodMiniArray ? itemsOf(value, schema) : value);
     if (checked && !checked.success) bad.set(name, itemOf(checked.error.issues[0], name));
   }
   return [...bad.values()];
 }
 
+const itemsOf = (value: string, list: z.ZodMiniArray) => (isExploded(list) ? [value] : value.split(','));
+
+/** Whether each item of a list in a query has a parameter of its own. */
+export const isExploded = (list: z.ZodMiniArray): boolean => z.globalRegistry.get(list)?.['explode'] === true;
+
 /** @throws GatewayError `malformed_json`, `validation_failed` with one entry per bad field */
-export function checkBody<T>(schema: ZodMiniType<T>, text: string): T {
+export function checkBody<T>(schema: z.ZodMiniType<T>, text: string): T {
   const checked = schema.safeParse(parseJson(text));
   if (checked.success) return checked.data;
   throw invalid(checked.error.issues.slice(0, MAX_ITEMS).flatMap(itemsOfIssue));

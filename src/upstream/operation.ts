@@ -1,9 +1,9 @@
 import type * as z from 'zod/mini';
 import { type ErrorKind, isCode } from '../core/errors.ts';
+import type { Page } from './page.ts';
+import { flawOf, namesIn, type Params, paramsOf } from './path.ts';
 
-export type IdForm = 'digits' | 'slug';
-
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** How long an answer is served from the cache, in seconds (`contract.md` section 5). */
 export interface CachePolicy {
@@ -14,7 +14,11 @@ export interface CachePolicy {
   readonly onError: number;
 }
 
-/** What a write invalidates: a group, the one item of a group that the path names, or everything of the account. */
+/**
+ * What a write invalidates: a group, the item of a group that the path names, or everything of the account. A path names an
+ * item by its values: `{ item: 'members' }` of `/orgs/{org}/members/{id}` is what the group has at the same `org` and `id`,
+ * and at the same `org` alone, such as its list.
+ */
 type Invalidated<Group extends string> = 'everything' | Group | { readonly item: Group };
 
 /** A chapter of the OpenAPI document. */
@@ -28,20 +32,26 @@ export type Refusal = ErrorKind;
 
 /** All that is known of one endpoint of the upstream. */
 export interface Row {
-  /** Method and path. Clients may leave out the last slash or add one; the path is sent as it stands here. `{id}` is its only parameter. */
+  /** Method and path, with parameters such as `{id}`. Clients may leave out the last slash or add one; the path is sent as it stands here. */
   readonly at: `${Method} /${string}`;
-  /** The form of an `<ID>`; by default digits. */
-  readonly idForm?: 'slug';
+  /**
+   * The form of each parameter of the path: `digits` (1 to 19, the default), `slug` (1 to 64 letters, digits, `_` and `-`),
+   * `uuid`, or a regular expression such as `[A-Z]{2}|all`. Any other value is an unknown endpoint.
+   */
+  readonly params?: Params;
   /** `none`: it takes no credential, and never forwards one. Its requests are counted by the client's address. */
   readonly credential?: 'none';
-  /** Documented query parameters, checked as text. Others are passed on. */
-  readonly query?: Readonly<Record<string, z.ZodMiniType<unknown, string>>>;
+  /**
+   * Documented query parameters, checked as text. A `z.array` of texts is a list: `a,b`, or with `explode: true` in
+   * `documented` a parameter for each. Others are passed on.
+   */
+  readonly query?: Readonly<Record<string, z.ZodMiniType<unknown, string | string[]>>>;
   /** JSON body. `optional`: it may be empty. */
   readonly body?: { readonly schema: z.ZodMiniType; readonly optional?: true };
   /** Schema of a good answer; `null` for 204. */
   readonly answer: z.ZodMiniType | null;
-  /** The answer is a page whose `next` and `previous` point at the upstream. */
-  readonly paged?: true;
+  /** The answer is a page of a list. */
+  readonly page?: Page;
   /**
    * Reads only. Reads of one group are invalidated together. Also for reads that are not cached: after a write that invalidates
    * the group, they share no call with reads from before it.
@@ -71,15 +81,27 @@ export interface Row {
 }
 
 /** A row with its name, which is also its `operationId`, log field, policy key and test title. */
-export interface Operation extends Omit<Row, 'idForm' | 'summary' | 'tag'> {
+export interface Operation extends Omit<Row, 'summary' | 'tag'> {
   readonly id: string;
   readonly tag: Tag;
   readonly summary: string;
   readonly method: Method;
   readonly path: string;
-  /** Present exactly when the path has `{id}`. */
-  readonly idForm?: IdForm | undefined;
+  /** All parameters of the path in its order, each with the source of a regular expression. */
+  readonly params: Params;
 }
+
+/** The names of the parameters of a row's path. */
+type ParamOf<O extends Pick<Row, 'at'>> = Row['at'] extends O['at'] ? string : NameIn<O['at']>;
+
+/** What calls an operation: a value for each parameter of its path. */
+export type ParamsOf<O extends Pick<Row, 'at'>, Value> = [ParamOf<O>] extends [never]
+  ? { readonly params?: never }
+  : string extends ParamOf<O>
+    ? { readonly params?: Readonly<Record<string, Value>> }
+    : { readonly params: { readonly [Name in ParamOf<O>]: Value } };
+
+type NameIn<At extends string> = At extends `${string}{${infer Name}}${infer Rest}` ? Name | NameIn<Rest> : never;
 
 /** The JSON of a good answer. */
 export type ValueOf<O extends Operation> = O['answer'] extends z.ZodMiniType ? z.output<O['answer']> : null;
@@ -93,9 +115,9 @@ type GroupOf<Rows> = {
 
 /** A write may only invalidate groups that a read of the same rows belongs to. No row has other members than `Row` or `Operation`. */
 type Checked<Rows> = {
-  readonly [K in keyof Rows]: { readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[] } & Readonly<
-    Record<Exclude<keyof Rows[K], keyof Row | keyof Operation>, never>
-  >;
+  readonly [K in keyof Rows]: {
+    readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[];
+  } & Readonly<Record<Exclude<keyof Rows[K], keyof Row | keyof Operation>, never>>;
 };
 
 /** `invalidates` stays what the row says, or the row could not stand among others in `defineRows` again. */
@@ -121,24 +143,31 @@ function operationOf(id: string, row: Given): Operation {
   const problem = problemOf(id, row);
   if (problem !== undefined) throw new TypeError(`the row \`${id}\` ${problem}`);
   const [method, path = ''] = row.at.split(' ');
-  const idForm = path.includes('{id}') ? (row.idForm ?? 'digits') : undefined;
-  return { tag: OTHER, summary: wordsOf(id), ...row, id, method: method as Method, path, idForm };
+  const known = { id, method: method as Method, path, params: paramsOf(path, row.params) };
+  return { tag: OTHER, summary: wordsOf(id), ...row, ...known };
 }
 
 /** The longest time in a policy: a year, in seconds. */
 export const MOST_SECONDS = 31_536_000;
 
-const METHOD_AND_PATH = /^(GET|POST|PATCH|DELETE) ((?:\/(?:\{id\}|(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+))+\/?)$/;
+const METHOD_AND_PATH =
+  /^(GET|POST|PUT|PATCH|DELETE) ((?:\/(?:\{[a-zA-Z]\w{0,31}\}|(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+))+\/?)$/;
 
 /** What is wrong with a row, after its name; undefined if nothing is. */
 function problemOf(id: string, row: Given): string | undefined {
   const { at, cache, group, invalidates, secrets, signsIn, refusals = {}, credential } = row;
   const isRead = at.startsWith('GET ');
   const code = Object.keys(refusals).find((one) => !isCode(one));
+  const names = namesIn(at);
   if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs a name of letters, digits and _';
   if (id in {}) return 'has a name that every object of JavaScript has';
-  if (!METHOD_AND_PATH.test(at) || at.split('{id}').length > 2)
-    return 'is not at a method and a path, such as `GET /badge/{id}/`, with no other parameter than one `{id}`';
+  if (!METHOD_AND_PATH.test(at) || new Set(names).size < names.length || names.some((name) => name in {}))
+    return 'is not at a method and a path, such as `GET /badge/{id}/`, whose parameters are whole segments with names';
+  for (const [name, form] of Object.entries(row.params ?? {})) {
+    if (!names.includes(name)) return `has a form for \`${name}\`, which is no parameter of its path`;
+    const flaw = flawOf(form);
+    if (flaw !== undefined) return `has a parameter \`${name}\` whose form ${flaw}`;
+  }
   if (isRead && (invalidates ?? row.exclusive ?? row.body)) return 'is a read: it has no body and invalidates nothing';
   if (!isRead && (cache ?? group)) return 'is a write: it is not cached and belongs to no group';
   if (credential && isRead) return 'is a read without a credential: all that is read is of an account';
@@ -150,8 +179,8 @@ function problemOf(id: string, row: Given): string | undefined {
     return 'needs `fresh`, `stale` and `onError` in `cache`, in seconds up to a year';
   if (cache && (group === undefined || secrets)) return 'cannot be cached: it has no group, or an answer with secrets';
   if (row.polled && (!isRead || (cache ?? secrets))) return 'is polled: it is a read, neither cached nor with secrets';
-  if (!at.includes('{id}') && invalidates?.some((one) => typeof one === 'object'))
-    return 'invalidates one item, which its path does not name: it has no `{id}`';
+  if (names.length === 0 && invalidates?.some((one) => typeof one === 'object'))
+    return 'invalidates one item, which its path does not name: it has no parameter';
   if (signsIn && !(row.body && credential)) return 'signs in: it takes a body and no credential';
   if (signsIn && !/^[a-z][a-z0-9-]{0,31}$/.test(signsIn.as)) return 'signs in `as` something that is no part of a path';
   return code === undefined
@@ -168,9 +197,3 @@ function wordsOf(id: string): string {
   const written = words.replace(/ (api|id|ip) /, (word) => word.toUpperCase());
   return written.charAt(0).toUpperCase() + written.slice(1);
 }
-
-/** What an `<ID>` in a path may be (`contract.md` section 2); anything else is an unknown endpoint. */
-export const ID_FORMS: Readonly<Record<IdForm, string>> = {
-  digits: '[0-9]{1,19}',
-  slug: '[A-Za-z0-9_-]{1,64}',
-};

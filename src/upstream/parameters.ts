@@ -5,8 +5,15 @@ import { documented, textLike } from './fields.ts';
 
 export const idText = textLike(/^-?\d{1,19}$/, { type: 'integer', format: 'int64' }, 'expected an integer');
 
-const positiveIntegerText = (description: string) =>
-  textLike(/^0*[1-9]\d{0,18}$/, { type: 'integer', minimum: 1, description }, 'expected an integer of 1 or more');
+/** An integer, from `minimum` on where that is given. */
+export function integerText(description: string, minimum?: number) {
+  const message = `expected an integer${minimum === undefined ? '' : ` of ${minimum} or more`}`;
+  const isOne = (text: string) => /^-?0*\d{1,19}$/.test(text) && Number(text) >= (minimum ?? -Infinity);
+  const schema = z.string().check(({ value: input, issues }) => {
+    if (!isOne(input)) issues.push({ code: 'invalid_format', format: 'integer', input, message });
+  });
+  return documented(schema, { type: 'integer', ...(minimum !== undefined && { minimum }), description });
+}
 
 export const booleanText = (description: string) =>
   textLike(/^([Tt]rue|TRUE|[Ff]alse|FALSE|1|0)$/, { description }, 'expected True or False');
@@ -31,6 +38,6 @@ export const orderingText = (...fields: string[]) =>
   });
 
 export const paging = {
-  page: positiveIntegerText('page number, from 1'),
-  page_size: positiveIntegerText('items in a page; 25 when left out'),
+  page: integerText('page number, from 1', 1),
+  page_size: integerText('items in a page; 25 when left out', 1),
 };

@@ -20,7 +20,7 @@ export class ReadRow {
     this.#plain = new Read(this, undefined, '');
   }
 
-  /** `id`: the `<ID>` of the path, already of the row's form. `query`: as the client sent it, without the question mark. */
+  /** `id`: the values of the path's parameters, joined by slashes and already of the row's forms. `query`: as the client sent it, without the question mark. */
   read(id: string | undefined, query: string): Read {
     return id === undefined && query === '' ? this.#plain : new Read(this, id, query);
   }
@@ -41,7 +41,7 @@ export class Read implements CacheKey {
     this.row = row;
     this.id = id;
     this.query = query;
-    this.key = `${operation.id}/${id ?? ''}?${query}`; // neither a name nor an id holds the delimiters
+    this.key = `${operation.id}/${id ?? ''}?${query}`; // a name has no slash, values have no question mark
     this.tags = tagsOf(operation.group, id);
     this.freshMs = row.freshMs;
     this.lifeMs = row.lifeMs;
@@ -59,13 +59,15 @@ const tagsOf = (group: string | undefined, id: string | undefined): Tag[] => {
 
 /** The tags that a write invalidates. */
 export const invalidatedBy = ({ invalidates = [] }: Operation, id = ''): Tag[] =>
-  invalidates.map((one) => {
+  invalidates.flatMap((one) => {
     if (one === 'everything') return EVERYTHING;
-    return typeof one === 'string' ? one : itemTag(one.item, id);
+    if (typeof one === 'string') return one;
+    const values = id.split('/');
+    return values.map((_, last) => itemTag(one.item, values.slice(0, last + 1).join('/')));
   });
 
 /** The tag of one item. Without leading zeros: the upstream takes `05` for `5`. */
-const itemTag = (group: string, id: string): Tag => `${group}/${id.replace(/^0+(?=\d)/, '')}`;
+const itemTag = (group: string, id: string): Tag => `${group}/${id.replaceAll(/(?<![^/])0+(?=\d)/g, '')}`;
 
 /** The rows of a gateway that are read, each prepared when the gateway is made. */
 export class ReadRows {

@@ -1,6 +1,8 @@
 import * as z from 'zod/mini';
 import { exampleOf } from './fields.ts';
-import { groupIn, ID_FORMS, type IdForm, type Operation } from './operation.ts';
+import { groupIn, type Operation } from './operation.ts';
+import { pageFlaw } from './page.ts';
+import { namesIn, patternOf } from './path.ts';
 
 export type Table = ReturnType<typeof tableOf>;
 
@@ -12,17 +14,18 @@ export function tableOf(rows: Readonly<Record<string, Operation>>) {
   const operations: readonly Operation[] = Object.values(rows);
   const groups = new Set(operations.map(({ group }) => group));
   for (const operation of operations) checkRow(operation, groups);
+  for (const operation of operations) checkItems(operation, operations);
   const places = [...Map.groupBy(operations, placeOf)]
     .toSorted(([a], [b]) => fixedFirst(a, b))
-    .map(([place, there]) => ({ pattern: patternOf(place, there[0]?.idForm), methods: methodsOf(there) }));
+    .map(([, there]) => placeWith(there));
   const cached = new Set(operations.filter(({ cache }) => cache).map(({ group }) => group));
   return {
     operations,
-    /** The operations at an upstream path, by method, and its `<ID>`; undefined if there are none. */
+    /** The operations at an upstream path, by method, and the values of its parameters; undefined if there are none. */
     at(path: string) {
       for (const { pattern, methods } of places) {
         const match = pattern.exec(path);
-        if (match) return { methods, id: match[1] };
+        if (match) return { methods, id: match.length > 1 ? match.slice(1).join('/') : undefined };
       }
       return undefined;
     },
@@ -38,10 +41,15 @@ export function tableOf(rows: Readonly<Record<string, Operation>>) {
  * What `defineRows` cannot know: the groups of rows from another one. The document shows each body by its name, with an
  * example.
  */
-function checkRow({ id, invalidates = [], answer, body }: Operation, groups: ReadonlySet<string | undefined>): void {
+function checkRow(
+  { id, invalidates = [], answer, body, page }: Operation,
+  groups: ReadonlySet<string | undefined>,
+): void {
   const strange = invalidates.map(groupIn).find((name) => name !== 'everything' && !groups.has(name));
   if (strange !== undefined)
     throw new TypeError(`the row \`${id}\` invalidates \`${strange}\`, to which no read belongs`);
+  const flaw = page && pageFlaw(answer, page);
+  if (flaw !== undefined) throw new TypeError(`the row \`${id}\` ${flaw}`);
   for (const schema of [answer, body?.schema]) {
     if (!schema) continue;
     if (z.globalRegistry.get(schema)?.id === undefined)
@@ -54,21 +62,36 @@ function checkRow({ id, invalidates = [], answer, body }: Operation, groups: Rea
   }
 }
 
-/** A path with and without its last slash is one place. */
-const placeOf = ({ path }: Operation) => path.replace(/\/$/, '');
-
-/** A path without a parameter, `{id}` or `:id`, comes before those whose parameter might be a part of it. */
-export const fixedFirst = (a: string, b: string) => Number(/[{:]/.test(a)) - Number(/[{:]/.test(b));
-
-function methodsOf(rows: readonly Operation[]) {
-  const methods = new Map(rows.map((row) => [row.method, row]));
-  if (methods.size === rows.length) return methods;
-  throw new TypeError(
-    `two of the rows ${rows.map(({ id }) => `\`${id}\``).join(', ')} are at the same method and path`,
-  );
+/** A write that invalidates an item has to name each read of the group that has parameters, or old copies would stay. */
+function checkItems({ id, path, invalidates = [] }: Operation, operations: readonly Operation[]): void {
+  const names = namesIn(path).join('/');
+  for (const one of invalidates) {
+    if (typeof one === 'string') continue;
+    const reads = operations.filter(({ group, params }) => group === one.item && Object.keys(params).length > 0);
+    const other = reads.find((read) => !`${names}/`.startsWith(`${namesIn(read.path).join('/')}/`));
+    if (other)
+      throw new TypeError(
+        `the row \`${id}\` invalidates one item of \`${one.item}\`, and its path does not begin with the parameters of ` +
+          `\`${other.id}\`: ${other.path}`,
+      );
+  }
 }
 
-function patternOf(place: string, idForm: IdForm = 'digits'): RegExp {
-  const literal = place.replaceAll('.', String.raw`\.`);
-  return new RegExp(`^${literal.replace('{id}', `(${ID_FORMS[idForm]})`)}/?$`);
+/** A path with and without its last slash is one place, whatever its parameters are called. */
+const placeOf = ({ path }: Operation) => path.replace(/\/$/, '').replaceAll(/\{\w+\}/g, '{}');
+
+/** The order in which paths are looked at: a fixed segment before a parameter, `{id}` or `:id`, that might be the same. */
+export const fixedFirst = (a: string, b: string) => (orderOf(a) < orderOf(b) ? -1 : Number(orderOf(a) > orderOf(b)));
+
+const orderOf = (path: string) => path.replaceAll(/\/([{:]?)[^/]*/g, (_, mark: string) => (mark === '' ? '0' : '1'));
+
+function placeWith(rows: readonly Operation[]) {
+  const methods = new Map(rows.map((row) => [row.method, row]));
+  const names = rows.map(({ id }) => `\`${id}\``).join(', ');
+  if (methods.size < rows.length) throw new TypeError(`two of the rows ${names} are at the same method and path`);
+  const [{ path, params }, ...others] = rows as [Operation, ...Operation[]]; // groups are not empty
+  const known = JSON.stringify(params);
+  if (others.some((other) => JSON.stringify(other.params) !== known))
+    throw new TypeError(`the rows ${names} are at one path, and have other names or forms for its parameters`);
+  return { pattern: patternOf(path, params), methods };
 }

@@ -8,7 +8,8 @@ type Fields = Readonly<Record<string, string>>;
 /** What a schema-guided copy would drop or change: an unknown field, `2.50`, an integer beyond 2^53. */
 const UNKNOWN_FIELDS: Fields = { x_new_field: '{"deep":[1,2.50,"é"]}', x_big: '9007199254740993123' };
 
-const IDS = { digits: '12345', slug: 'auth_91-a' } as const;
+/** That of an item whose ids are digits, and of one with letters. */
+const idOf = (form: string) => (form.includes('a-z') ? 'auth_91-a' : '12345');
 
 const objectText = (fields: Fields) =>
   `{${Object.entries(fields)
@@ -124,10 +125,10 @@ const queryText = (query: NonNullable<Operation['query']>) =>
 
 /** A request that the operation accepts. */
 export const exampleInput = (id: OperationId): ExampleInput => {
-  const { method, path, idForm, query, body } = rowOf(id);
+  const { method, path, params, query, body } = rowOf(id);
   return {
     method,
-    path: idForm ? path.replace('{id}', IDS[idForm]) : path,
+    path: path.replace('{id}', idOf(params['id'] ?? '')),
     ...(query && { query: queryText(query) }),
     ...(body && { body: textOf(body.schema, {}) }),
   };

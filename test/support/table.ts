@@ -19,9 +19,9 @@ const socialIds = idsOf(({ credential }) => credential === 'none');
 export const isSocial = (id: OperationId): boolean => socialIds.includes(id);
 
 /** Whether a write changes what a read shows, where both are of the same item. */
-const isInvalidated = ({ invalidates = [], idForm }: Operation, read: Operation): boolean =>
+const isInvalidated = ({ invalidates = [], params }: Operation, read: Operation): boolean =>
   invalidates.some((one) => {
-    if (typeof one === 'object') return one.item === read.group && read.idForm !== undefined && read.idForm === idForm;
+    if (typeof one === 'object') return one.item === read.group && 'id' in params && read.params['id'] === params['id'];
     return one === 'everything' || one === read.group;
   });
 

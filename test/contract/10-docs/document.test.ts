@@ -83,7 +83,7 @@ describe(says('(OpenAPI 3.1, valid, with examples; types'), () => {
     expect(item).toMatchObject({ tags: [row.tag.name], summary: row.summary });
     expect(item.security).toEqual(row.credential === 'none' ? [] : undefined);
     expect(namesOf(row.path, row.method, 'query')).toEqual(Object.keys(row.query ?? {}));
-    expect(namesOf(row.path, row.method, 'path')).toEqual(row.idForm ? ['id'] : []);
+    expect(namesOf(row.path, row.method, 'path')).toEqual(Object.keys(row.params));
     expect(Object.keys(item.requestBody?.content ?? {})).toEqual(row.body ? ['application/json'] : []);
     expect(Boolean(item.requestBody?.required)).toBe(row.body !== undefined && !row.body.optional);
     const good = row.answer === null ? '204' : row.method === 'GET' ? '200' : '2XX';
@@ -97,7 +97,7 @@ describe(says('(OpenAPI 3.1, valid, with examples; types'), () => {
     '%s has its sections to choose',
     (path, { id, sections }) => {
       const names = Object.keys(sections);
-      const pages = names.filter((name) => sections[name]?.read.paged);
+      const pages = names.filter((name) => sections[name]?.read.page);
       expect(itemOf(path).operationId).toBe(id);
       expect(namesOf(path, 'get', 'query')).toEqual([
         'sections',

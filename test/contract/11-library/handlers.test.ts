@@ -55,7 +55,7 @@ const all: Handler = async (calls) => {
 const cards: Handlers = (app) =>
   app
     .get('/own/card/:id', async (c) =>
-      c.json((await c.var.portico.read(getPaymentMethod, { id: c.req.param('id') })).json()),
+      c.json((await c.var.portico.read(getPaymentMethod, { params: { id: c.req.param('id') } })).json()),
     )
     .get('/own/page', async (c) => c.json((await c.var.portico.read(listNotifications, { query: { page: 0 } })).json()))
     .get('/own/caught', async (c) =>
@@ -106,7 +106,7 @@ describe(says('A handler of the host reads'), () => {
 describe(says("writes through the gateway's cache, limits"), () => {
   test.each(['POST', 'PUT', 'GET'])('once for the key that came with %s, or for its own', async (method) => {
     const ask = hosting(async (calls) => {
-      await Promise.all([buy(calls), calls.write(refreshSubuser, { id: 7, key: 'own' })]);
+      await Promise.all([buy(calls), calls.write(refreshSubuser, { params: { id: 7 }, key: 'own' })]);
       return {};
     });
     const asking = { method, key: 'k', token: secret() };
@@ -165,9 +165,15 @@ describe(says('limits and errors: `c.var.portico.read(rows.getSubscription)`'), 
     const wrong: readonly (readonly [Handler, string])[] = [
       // @ts-expect-error -- the compiler says so too
       [(calls) => calls.read(purchasePlan), 'the row `purchasePlan` is no read'],
-      [(calls) => calls.read(getPaymentMethod), '`getPaymentMethod` needs an id: its path is /api/v2/payment/method/'],
+      // @ts-expect-error -- here too
+      [(calls) => calls.read(getPaymentMethod), '`getPaymentMethod` needs a `id`: its path is /api/v2/payment/method/'],
+      // @ts-expect-error -- and here
+      [(calls) => calls.read(getSubscription, { params: { id: 7 } }), '`getSubscription` takes no `id`'],
       [(calls) => calls.read(foreign.getSubscription), 'at GET /elsewhere is not among the rows of this gateway'],
-      [(calls) => calls.read(getPaymentMethod, { id: 2 ** 53 + 2 }), 'the id of `getPaymentMethod` is no whole number'],
+      [
+        (calls) => calls.read(getPaymentMethod, { params: { id: 2 ** 53 + 2 } }),
+        '`id` of `getPaymentMethod` is no whole number',
+      ],
     ];
     for (const [act, words] of wrong) {
       const told = hosting((calls) => act(calls).catch((error: Error) => [error.name, error.message]));

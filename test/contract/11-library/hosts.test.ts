@@ -6,6 +6,7 @@ import { fromEnv } from '../../../src/entry/node/index.ts';
 import { proxyAccount } from '../../../src/proxy-account/index.ts';
 import { tableOf } from '../../../src/upstream/table.ts';
 import manifest from '../../../package.json' with { type: 'json' };
+import type { OperationId } from '../../support/account-api.ts';
 import { says } from '../../support/contract.ts';
 import { exampleRequest } from '../../support/examples.ts';
 import { answerOf, type Answer, checkComplaints } from '../../support/gateway.ts';
@@ -13,10 +14,11 @@ import { secret } from '../../support/secrets.ts';
 import { answer, Upstream } from '../../support/upstream.ts';
 import { startWorkerd } from '../../support/workerd.ts';
 import { hostOf, ODYSSEY, rows } from './library.ts';
+import { rows as orgRows } from './orgs.ts';
 
 const READ = '/api/v2/subscription/';
 const LISTED = 'https://app.example';
-const upstream = new Upstream(tableOf({ ...proxyAccount, ...rows }));
+const upstream = new Upstream(tableOf({ ...proxyAccount, ...rows, ...orgRows }));
 
 type Ask = (path: string, init?: RequestInit & { readonly token?: string }) => Promise<Answer>;
 
@@ -143,6 +145,31 @@ inHosts(says("another upstream's table needs none of ours"), async (ask) => {
     false,
   ]);
 });
+
+inHosts(
+  says('any of GET, POST, PUT, PATCH, DELETE, several parameters in a path, pages of another shape'),
+  async (ask) => {
+    const token = secret();
+    const member = '/at/host/v1/orgs/acme/members/5'; // the host's own parameter is called as one of the row's
+    expect((await ask(member, { token })).version).toBe(1);
+    const put = { token, method: 'PUT', body: '{"name":"new"}', headers: { 'content-type': 'application/json' } };
+    expect((await ask(member, put)).status).toBe(200);
+    expect((await ask(member, { token })).version).toBe(2);
+    expect((await ask('/own/members/5', { token, method: 'PUT' })).status).toBe(200);
+    expect((await ask(member, { token })).version).toBe(3);
+    const { json } = await ask('/at/host/bff/v1/orgs/acme/member-overview/5', { token });
+    expect(json).toMatchObject({ data: { member: { x_version: 3 }, manager: {}, kept: {} }, meta: { complete: true } });
+    upstream.next('listMembers' as OperationId, answer(200, '{"data":[],"links":{"next":"?page=2","prev":null}}'));
+    const page = await ask('/at/host/v1/orgs/acme/members?limit=1', { token });
+    expect(page.json.links.next).toMatch(/^http:\/\/[^/]+\/at\/host\/v1\/orgs\/acme\/members\?page=2$/);
+    const link = ['<?page=2>; rel="next"', '<?page=9,9>; rel="last"'];
+    upstream.next('listHosts' as OperationId, answer(200, '[]', { link }));
+    for (const _ of ['from the upstream', 'from a copy'])
+      expect((await ask('/at/host/v1/hosts', { token })).headers.get('link')).toMatch(
+        /^<http:\/\/[^/]+\/at\/host\/v1\/hosts\?page=2>; rel="next", <[^>]+\?page=9,9>; rel="last"$/,
+      );
+  },
+);
 
 inHosts(says("A handler of the host reads and writes through the gateway's cache, limits and errors"), async (ask) => {
   const token = secret();

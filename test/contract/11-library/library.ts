@@ -16,6 +16,7 @@ import {
 } from '../../../src/index.ts';
 import { overviews, proxyAccount } from '../../../src/proxy-account/index.ts';
 import { tableOf } from '../../../src/upstream/table.ts';
+import { orgs, rows as orgRows } from './orgs.ts';
 
 /** Another upstream than ours: a library of books. */
 
@@ -46,7 +47,7 @@ export const rows = defineRows({
   },
   getBook: {
     at: 'GET /v1/books/{id}',
-    idForm: 'slug',
+    params: { id: 'slug' },
     answer: book,
     group: 'book',
     cache: { fresh: 60, stale: 0, onError: 600 },
@@ -55,7 +56,7 @@ export const rows = defineRows({
   },
   lendBook: {
     at: 'POST /v1/books/{id}/loans/',
-    idForm: 'slug',
+    params: { id: 'slug' },
     body: { schema: model('NewLoan', { weeks: identifier('for how long', 3) }) },
     answer: loan,
     invalidates: ['books', { item: 'book' }],
@@ -78,7 +79,7 @@ export const ILIAD = '978-0-14-044794-1';
 
 const shelf = overview(
   '/bff/v1/shelf',
-  { books: { read: rows.listBooks, required: true }, of_the_month: { read: rows.getBook, id: ODYSSEY } },
+  { books: { read: rows.listBooks, required: true }, of_the_month: { read: rows.getBook, params: { id: ODYSSEY } } },
   ({ books, of_the_month: one }) => ({
     lent: books.results.filter(({ on_loan }) => on_loan).length,
     is_there: one && !one.on_loan,
@@ -101,6 +102,7 @@ export function hostOf({ runtime }: Pick<PorticoOptions, 'runtime'>) {
     onProblem: (problem, { operation = 'none' }) => ({ ...problem, title: 'Oh', status: 200, operation }),
   });
   const books = portico({ runtime, rows, overviews: [shelf] });
+  const others = portico({ runtime, rows: orgRows, overviews: orgs.overviews });
   const app = new Hono<HostEnv>()
     .use(async (c, next) => {
       await next();
@@ -111,9 +113,14 @@ export function hostOf({ runtime }: Pick<PorticoOptions, 'runtime'>) {
       const { plan } = (await c.var.portico.read(proxyAccount.getSubscription)).json();
       return c.json({ plan });
     })
+    .put('/own/members/:id', others.request, async (c) => {
+      const params = { org: 'acme', id: c.req.param('id') };
+      return c.json((await c.var.portico.write(orgRows.putMember, { params, body: { name: 'new' } })).json());
+    })
     .get('/own/:name', (c) => c.text(c.req.param('name')))
     .route('/host', account.app)
     .route('/books', books.app)
+    .route('/at/:org', others.app)
     .notFound((c) => c.text('not here', 404));
-  return { app, drain: () => Promise.all([account.drain(), books.drain()]) };
+  return { app, drain: () => Promise.all([account.drain(), books.drain(), others.drain()]) };
 }

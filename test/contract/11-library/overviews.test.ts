@@ -14,9 +14,9 @@ const list = { read: rows.listTransactions };
 const card = { read: rows.getPaymentMethod };
 const config = { read: rows.getReferralConfig };
 const ofPayment = overview(`${PAYMENT}/:payment`, {
-  payment: { read: rows.getPendingPayment, id: fromPath, required: true },
-  card: { ...card, id: from('payment', 'payment_method') },
-  similar: { ...list, query: { like: fromPath, page_size: 5, old: true } },
+  payment: { read: rows.getPendingPayment, params: { id: fromPath('payment') }, required: true },
+  card: { ...card, params: { id: from('payment', 'payment_method') } },
+  similar: { ...list, query: { like: fromPath('payment'), page_size: 5, old: true } },
 });
 
 test('the parameter of a path is an id, and a part of a query; another section names the id of the next', async () => {
@@ -36,12 +36,12 @@ test('the parameter of a path is an id, and a part of a query; another section n
 });
 
 test('what no id may be is an unknown path, a slug is one where all take it, and a bad query is a failed section', async () => {
-  const ip = { read: rows.getIpAuthorization, id: fromPath };
+  const ip = { read: rows.getIpAuthorization, params: { id: fromPath('id') } };
   const { call, upstream } = open(
     ofPayment,
     overview('/bff/v1/ip/:id', { ip }),
-    overview('/bff/v1/both/:id', { ip, card: { ...card, id: fromPath } }),
-    overview('/bff/v1/sized/:size', { list: { ...list, query: { page_size: fromPath } }, config }),
+    overview('/bff/v1/both/:id', { ip, card: { ...card, params: { id: fromPath('id') } } }),
+    overview('/bff/v1/sized/:size', { list: { ...list, query: { page_size: fromPath('size') } }, config }),
   );
   for (const id of ['x', '-1', '1.5', '12345678901234567890', '7%20', '%37', '7/8', '', 'batch', '..', '7;a=1'])
     expect((await call(`${PAYMENT}/${id}`)).code, id).toBe('unknown_endpoint');
@@ -117,15 +117,15 @@ const wrong: Readonly<Record<string, readonly (readonly [path: string, sections?
   'is not at a path such as': ['/api/a', '/bff/v1/a/', '/bff/v1/../a', '/bff/v1/:a'].map((path) => [path]),
   'is at a path that Portico has itself': ['batch', 'outcome', 'session/mine'].map((path) => [`/bff/v1/${path}`]),
   'has no sections': sections({}),
-  'has a parameter in its path that no section takes': [[`${MINE}/:id`]],
-  'wants a parameter, and none in its path': sections({ card: { ...card, id: fromPath } }),
+  'has a parameter `id` in its path that no section takes': [[`${MINE}/:id`]],
+  'wants a parameter `id`, which is not in its path': sections({ card: { ...card, params: { id: fromPath('id') } } }),
   'has the name of what': sections({ computed: list }),
   'which is no GET': sections({ a: { read: rows.purchasePlan } }),
-  'gives `getPaymentMethod` no id': sections({ card }),
-  'an id that is not of its form': sections({ card: { ...card, id: 'x' } }),
+  'gives `getPaymentMethod` no `id`': sections({ card }),
+  'a `id` that is not of its form': sections({ card: { ...card, params: { id: 'x' } } }),
   'is no section before it': sections(
-    { card: { ...card, id: from('list', 'x') }, list },
-    { card: { ...card, id: from('constructor', 'name') } },
+    { card: { ...card, params: { id: from('list', 'x') } }, list },
+    { card: { ...card, params: { id: from('constructor', 'name') } } },
   ),
   'for a `page_size` that it does not take': sections({ a: { ...list, query: { page_size: 'many' } } }),
 };
@@ -144,7 +144,10 @@ test('a gateway refuses in words what does not fit its rows, or another overview
     'not among the rows of the gateway',
   );
   const inList = from('payment', 'payment_method', rows.listPaymentMethods);
-  const found = overview(MINE, { payment: { read: rows.getPendingPayment, id: '7' }, card: { ...card, id: inList } });
+  const found = overview(MINE, {
+    payment: { read: rows.getPendingPayment, params: { id: '7' } },
+    card: { ...card, params: { id: inList } },
+  });
   const listPaymentMethods = { ...rows.listPaymentMethods, group: 'others' }; // so that no write of a card changes it
   const table = tableOf({ ...rows, listPaymentMethods });
   expect(() => openGateway({}, { table, overviews: [found] })).toThrow('does not invalidate with its item');

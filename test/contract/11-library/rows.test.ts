@@ -151,15 +151,15 @@ describe(says('`defineRows` and `overview` add to the tables or replace them'), 
       ...rows,
       listFilms: { at: 'GET /v1/films', ...pageOf(film), group: 'films' },
       getNewest: { at: 'GET /v1/books/newest', answer: film },
-      getBook: { at: 'GET /v1/books/{id}', idForm: 'slug', answer: film, group: 'book' },
+      getBook: { at: 'GET /v1/books/{id}', params: { id: 'slug' }, answer: film, group: 'book' },
       burn: { at: 'POST /v1/fire', answer: null, invalidates: ['films', 'books', 'everything'] },
     });
     expect(Object.keys(more)).toEqual([...Object.keys(rows), 'listFilms', 'getNewest', 'burn']);
     const mine = overview(
       '/bff/v1/book-overview/:book',
       {
-        book: { read: more.getBook, id: fromPath, required: true },
-        again: { read: more.getBook, id: sectionOf('book', 'title') },
+        book: { read: more.getBook, params: { id: fromPath('book') }, required: true },
+        again: { read: more.getBook, params: { id: sectionOf('book', 'title') } },
       },
       () => ({ cents: 5 }),
       { computed: total },

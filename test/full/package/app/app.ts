@@ -32,8 +32,8 @@ const inbox = overview(
 );
 
 const subuser = overview('/bff/v1/subuser-overview/:id', {
-  subuser: { read: rows.getSubuser, id: fromPath, required: true },
-  activity: { read: rows.listProxyActivity, query: { search: fromPath } },
+  subuser: { read: rows.getSubuser, params: { id: fromPath('id') }, required: true },
+  activity: { read: rows.listProxyActivity, query: { search: fromPath('id') } },
 });
 
 export function appOn(options: Pick<PorticoOptions, 'runtime'>) {
