@@ -147,12 +147,12 @@ function argumentsOf({ parameter, query }: Tool, input: unknown): Arguments {
   const all = new Map(isPlainObject(input) ? Object.entries(input).flatMap(pairsOf) : []);
   const given = parameter && (all.get(parameter.name) ?? '');
   if (parameter) all.delete(parameter.name);
-  const errors = Array.from(all.keys(), (field) => ({ code: 'unknown_name', message: 'is no argument here', field }));
-  const unknown = errors.filter(({ field }) => !query.has(field));
+  const unknown = [...all.keys()].filter((name) => !query.has(name));
+  const errors = unknown.map((field) => ({ code: 'unknown_name', message: 'is no argument here', field }));
   const isId = !parameter || new RegExp(`^${parameter.form}$`).test(given ?? '');
-  if (!isId) unknown.push({ code: 'invalid_format', message: 'expected an id', field: parameter.name });
+  if (!isId) errors.push({ code: 'invalid_format', message: 'expected an id', field: parameter.name });
   const text = new URLSearchParams([...all]).toString();
-  return { id: isId ? given : undefined, query: text, error: unknown.length > 0 ? invalid(unknown) : undefined };
+  return { id: isId ? given : undefined, query: text, error: errors.length > 0 ? invalid(errors) : undefined };
 }
 
 /** A list is joined by commas, and `a` of `fields` is `fields[a]`. What is null is left out. */

@@ -31,12 +31,18 @@ everywhere(
 );
 
 describe(says('`/mcp` speaks the Model Context Protocol'), () => {
-  test.each([undefined, '2026-07-28'])('revision %s', async (revision) => {
-    const client = await connect(gateway, revision);
-    const { content } = (await client.callTool({ name: READ, arguments: {} })) as ToolResult;
-    expect(JSON.parse(content[0]?.text ?? '')).toHaveProperty('plan');
-    expect((await client.listTools()).tools.length).toBeGreaterThan(20);
-  });
+  everywhere(
+    'as its first revisions and that of 2026 do',
+    async (stage) => {
+      for (const revision of [undefined, '2026-07-28']) {
+        const client = await connect(stage, revision);
+        expect((await client.listTools()).tools.length).toBeGreaterThan(20);
+        const { content } = (await client.callTool({ name: READ, arguments: {} })) as ToolResult;
+        expect(JSON.parse(content[0]?.text ?? '')).toHaveProperty('plan');
+      }
+    },
+    { env },
+  );
 
   test('to listen for changes is refused, since it would never end', async () => {
     const named = { [meta('protocolVersion')]: '2026-07-28', [meta('clientInfo')]: { name: 'a', version: '1' } };
