@@ -55,32 +55,21 @@ export function serveBy(document: string, names: readonly string[], version: str
 
 /** What is read of the OpenAPI document. */
 interface Document {
-  readonly paths: Readonly<Record<string, { readonly get?: Described }>>;
+  readonly paths: Readonly<Record<string, { readonly get?: Operation }>>;
   readonly components: { readonly schemas: Schemas };
 }
 
-interface Described {
-  readonly operationId: string;
-  readonly summary: string;
-  readonly description: string;
+interface Operation extends Readonly<Record<'operationId' | 'summary' | 'description', string>> {
   readonly parameters?: readonly Parameter[];
-  readonly responses: Readonly<
-    Record<string, { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> }>
-  >;
+  readonly responses: { readonly 200: { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> } };
 }
 
-interface Parameter {
-  readonly name: string;
-  readonly in: string;
+interface Parameter extends Readonly<Record<'name' | 'in' | 'description', string>> {
   readonly required: boolean;
-  readonly description: string;
   readonly schema: Schema;
 }
 
-interface Schema {
-  readonly $ref?: string;
-  readonly type?: string;
-  readonly description?: string;
+interface Schema extends Readonly<Partial<Record<'$ref' | 'type' | 'description', string>>> {
   readonly examples?: readonly unknown[];
   readonly properties?: Schemas;
   readonly items?: Schema;
@@ -97,7 +86,7 @@ function toolsIn({ paths, components: { schemas } }: Document, names: ReadonlySe
     title: summary,
     description,
     inputSchema: inputOf(parameters),
-    outputSchema: outputOf(responses['200']?.content?.['application/json']?.schema ?? {}, schemas),
+    outputSchema: outputOf(responses[200].content?.['application/json']?.schema ?? {}, schemas),
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
   }));
 }

@@ -1,7 +1,10 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { Answer, Asked, Asking } from '../../support/gateway.ts';
 
-export const env = { MCP: 'true' };
+export const LISTED = 'https://app.example';
+
+/** One for all, so that a run has one workerd for them. */
+export const env = { MCP: 'true', ALLOWED_ORIGINS: LISTED };
 
 const ACCEPT = 'application/json, text/event-stream';
 

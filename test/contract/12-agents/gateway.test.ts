@@ -7,7 +7,7 @@ import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer } from '../../support/upstream.ts';
 import { cookieIn } from '../08-sessions/browser.ts';
-import { callTool, contentOf, env, rpc } from './agent.ts';
+import { callTool, contentOf, env, LISTED, rpc } from './agent.ts';
 
 const READ = 'getSubscription';
 const SAME = says('by the same credential, limits, cache and log');
@@ -122,8 +122,6 @@ test(`${SAME}: nothing of another account, however often they ask at once`, asyn
 });
 
 describe(says('`Origin` as in section 8.'), () => {
-  const LISTED = 'https://app.example';
-  const options = { env: { ...env, ALLOWED_ORIGINS: LISTED } };
   everywhere(
     'from a foreign page nothing is answered',
     async (stage) => {
@@ -133,7 +131,7 @@ describe(says('`Origin` as in section 8.'), () => {
       expect(await status({ origin: LISTED })).toBe(200);
       expect(await status({})).toBe(200);
     },
-    options,
+    { env },
   );
 
   test('a cookie is a credential, and its page is looked at as for any POST', async () => {
