@@ -69,6 +69,11 @@ const packages: Record<string, Pattern> = {
     regex: '^@hono/zod-openapi$',
     message: '@hono/zod-openapi lives in src/routes/openapi.ts. Schemas are zod/mini, with documented().',
   },
+  '@modelcontextprotocol/server': {
+    regex: '^@modelcontextprotocol/',
+    message:
+      '@modelcontextprotocol/server lives in src/routes/mcp-server.ts, which is loaded late and only where MCP is on.',
+  },
   node: {
     regex: '^(node:|@opentelemetry/|(ioredis|undici|pino|prom-client|swagger-ui-dist|@hono/node-server)(/|$))',
     message:
@@ -211,6 +216,10 @@ export default defineConfig({
     {
       files: ['src/routes/openapi.ts'],
       rules: restrictedImports('routes', 1, ['@hono/zod-openapi']),
+    },
+    {
+      files: ['src/routes/mcp-server.ts'],
+      rules: restrictedImports('routes', 1, ['@modelcontextprotocol/server']),
     },
     {
       files: ['sandbox/src/**/*.ts'],

@@ -8,8 +8,8 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** Of the files below `folder`, what the platform starts. */
 export const WORKER_MAIN = 'worker.js';
 
-/** What makes the OpenAPI document, which the worker loads when it is asked for it. */
-export const WORKER_LATER = 'openapi.js';
+/** What the worker loads when it is first asked for it: what makes the OpenAPI document, and what speaks with agents. */
+export const WORKER_LATER = ['openapi.js', 'mcp-server.js'];
 
 interface WorkerBundle {
   readonly folder: string;
@@ -22,7 +22,12 @@ interface WorkerBundle {
 const later: Plugin = {
   name: 'later',
   setup(build) {
-    build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: `./${WORKER_LATER}`, external: true }));
+    build.onResolve({ filter: /^\.\/[\w-]+\.ts$/ }, ({ kind, path }) => {
+      const file = path.slice(2).replace(/ts$/, 'js');
+      return kind === 'dynamic-import' && WORKER_LATER.includes(file)
+        ? { path: `./${file}`, external: true }
+        : undefined;
+    });
   },
 };
 
@@ -42,7 +47,7 @@ export async function bundleWorker({ folder, sandbox, entry }: WorkerBundle): Pr
     absWorkingDir: root,
     entryPoints: [
       { in: entry ?? (sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts'), out: 'worker' },
-      { in: 'src/routes/openapi.ts', out: 'openapi' },
+      ...WORKER_LATER.map((file) => ({ in: `src/routes/${file.replace(/js$/, 'ts')}`, out: file.replace('.js', '') })),
     ],
     outdir: folder,
     write: false,

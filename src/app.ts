@@ -17,6 +17,7 @@ import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
 import { documentRoute } from './routes/document.ts';
 import { healthRoutes, metricsRoute, type Readiness, type Scrape } from './routes/health.ts';
+import { mcpRoute } from './routes/mcp.ts';
 import { outcomeRoute } from './routes/outcome.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
@@ -47,9 +48,10 @@ export function createParts(given: Deps): { readonly app: Hono<Env>; readonly re
   const sessions = config.sessions
     ? new Sessions({ ...deps, isLiving: (request, session) => gateway.sessions.isLiving(request, session) })
     : undefined;
+  const reads = [...passthroughRoutes(gateway, table), ...overviewRoutes(gateway)];
   const routes = [
-    ...passthroughRoutes(gateway, table),
-    ...overviewRoutes(gateway),
+    ...reads,
+    ...(config.mcp ? [mcpRoute(gateway, reads)] : []),
     batchRoute(gateway),
     outcomeRoute(gateway),
     ...(sessions ? sessionRoutes(gateway, table, sessions) : []),

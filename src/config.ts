@@ -170,6 +170,7 @@ const variablesOf = (operations: readonly Operation[], isInProduction: boolean) 
     slowMs: integerVariable(0, 600_000, 1_000),
     shutdownGraceMs: integerVariable(0, 600_000, 10_000),
     sessions: z._default(flag, false),
+    mcp: z._default(flag, false),
     /** 0 takes a free one; undefined if it is left to the entry. */
     sandboxPort: z.optional(integer(0, 65_535)),
   });

@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '../..');
 
 /** The sidebar: pages of docs/ by their names, and files elsewhere by their paths. */
 const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  'Use it': ['calling', 'errors', 'client/README.md', 'browser', 'phone', 'tanstack'],
+  'Use it': ['calling', 'errors', 'client/README.md', 'browser', 'phone', 'tanstack', 'agents'],
   'Extend it': ['extending', 'frameworks'],
   'Run it': ['deploying', 'configuration', 'scale', 'trouble'],
   Inside: ['architecture', 'contract', 'upstream-api', 'CONTRIBUTING.md', 'CHANGELOG.md'],

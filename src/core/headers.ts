@@ -16,7 +16,7 @@ export function credentialOf(authorization: string | undefined): string {
     authorization === undefined
       ? 'The request has no `Authorization` header. Send `Authorization: Token <key>`.'
       : 'The `Authorization` header cannot be read. Send `Authorization: Token <key>`.';
-  throw GatewayError.of('unauthenticated', { detail, headers: { 'WWW-Authenticate': 'Token' } });
+  throw GatewayError.of('unauthenticated', { detail });
 }
 
 /** Whether `If-None-Match` names this ETag, by weak comparison (RFC 9110, section 13.1.2). */

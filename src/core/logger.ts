@@ -19,6 +19,8 @@ interface RequestFields {
   readonly status: number;
   readonly duration_ms: number;
   readonly operation?: string | undefined;
+  /** The call of a tool, whose name is the operation's. */
+  readonly via?: 'mcp' | undefined;
   /** Keyed hash of the credential. */
   readonly account?: string | undefined;
   readonly cache?: string | undefined;

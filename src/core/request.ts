@@ -24,6 +24,10 @@ export interface RouteFacts {
   readonly mayBeCompressed?: boolean;
   /** A session call: its handler reads the cookie itself. */
   readonly isSession?: true;
+  /** The scheme of `WWW-Authenticate`; by default `Token`. */
+  readonly challenge?: 'Bearer';
+  /** For the log: the protocol that the request came by, where that is not HTTP alone. */
+  readonly via?: 'mcp';
   /** Neither logged nor counted, unless it is refused with a 4xx. */
   readonly isProbe?: true;
 }

@@ -33,6 +33,8 @@ export interface Trace {
 export interface RequestSpan {
   /** For requests that join its call. */
   readonly ids: object;
+  /** Its ids as a request has them that comes in this one (W3C Trace Context). */
+  readonly traceparent: string;
   attempt(phase: Phase, sent: Sent): AttemptSpan;
   /** `endedAt`: in milliseconds of the process's clock. */
   end(status: number, endedAt: number): void;

@@ -188,7 +188,6 @@ export const sessionOver = (): GatewayError =>
   GatewayError.of('unauthenticated', {
     detail: 'The session has ended. Sign in again.',
     fault: 'not_sent',
-    headers: { 'WWW-Authenticate': 'Token' },
   });
 
 /** Ends the request's session, and no other, if `error` says that the upstream no longer accepts its key. */

@@ -25,6 +25,7 @@ function record(request: HonoRequest, status: number): void {
   if (route.isProbe && (status < 400 || status >= 500)) return; // a probe; a 4xx is logged, since the path only looks like a probe's
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
+  if (request.isEnvelope) return;
   const { from, share } = config.logRequests;
   if (status >= from || (share > 0 && random() < share)) {
     const logged = whenDone(digest.address(request.address), (client) => log(request, { status, endedAt, client }));
@@ -55,6 +56,7 @@ function log(request: HonoRequest, { status, endedAt, client }: Ended): void {
     status,
     duration_ms: rounded(endedAt - startedAt),
     operation: route.operation,
+    via: route.via,
     account: request.account,
     cache: request.cache,
     upstream_calls: request.upstreamCalls,

@@ -22,7 +22,9 @@ const PREFLIGHT = {
     'traceparent, tracestate, baggage, sentry-trace',
 } as const;
 
-type CorsConfig = Pick<Config, 'allowedOrigins' | 'allowsLocalOrigins' | 'sessions'>;
+const MCP_HEADERS = ', MCP-Protocol-Version, Mcp-Method, Mcp-Name';
+
+type CorsConfig = Pick<Config, 'allowedOrigins' | 'allowsLocalOrigins' | 'sessions' | 'mcp'>;
 
 /**
  * Headers for browsers on other origins (`contract.md` section 9). There are none if no origin is allowed. This is not
@@ -32,12 +34,15 @@ export class Cors {
   readonly #config: CorsConfig;
   /** Whether any origin is allowed. */
   readonly #hasAny: boolean;
+  readonly #preflight: Readonly<Record<string, string>>;
   readonly #listed: ReadonlyMap<string, Readonly<Record<string, string>>>;
 
   constructor(config: CorsConfig) {
-    const { allowedOrigins: allowed, allowsLocalOrigins, sessions } = config;
+    const { allowedOrigins: allowed, allowsLocalOrigins, sessions, mcp } = config;
     this.#config = config;
     this.#hasAny = allowed.length > 0 || allowsLocalOrigins;
+    const allowsHeaders = 'Access-Control-Allow-Headers';
+    this.#preflight = mcp ? { ...PREFLIGHT, [allowsHeaders]: PREFLIGHT[allowsHeaders] + MCP_HEADERS } : PREFLIGHT;
     this.#listed = new Map(allowed.map((origin) => [origin, originHeaders(origin, sessions)]));
   }
 
@@ -54,7 +59,7 @@ export class Cors {
   preflight(request: HonoRequest): Answer | undefined {
     if (!this.#hasAny || !isPreflight(request)) return undefined;
     const isListed = this.#headersFor(request.header('origin')) !== undefined;
-    return { status: 204, headers: isListed ? PREFLIGHT : {}, body: null };
+    return { status: 204, headers: isListed ? this.#preflight : {}, body: null };
   }
 
   #headersFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {

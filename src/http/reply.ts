@@ -51,18 +51,20 @@ export function reply(c: Context<Env>, request: HonoRequest, answer: Answer): Re
 /** The app's `onError`, the one place where errors become answers. It also ends a request whose handler threw. */
 export const problem: ErrorHandler<Env> = (error, c) => {
   const request = c.get('porticoRequest');
-  const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
-  const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // nobody reads the first
-  if (hasLeft) request.code = leftCode(request);
+  const response = reply(c, request, answerTo(error, request));
   endRequest(request, response.status);
   return response;
 };
 
-function problemResponse(c: Context<Env>, error: Error): Response {
-  const request = c.get('porticoRequest');
+/** The answer to a request whose handler threw. Nobody reads that to a client that has left. */
+export function answerTo(error: unknown, request: HonoRequest): Answer {
+  if (error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft)) {
+    request.code = leftCode(request);
+    return { status: CLIENT_LEFT, headers: {}, body: null };
+  }
   const failure = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
   logIfFault(request, failure);
-  return reply(c, request, problemAnswer(request, failure));
+  return problemAnswer(request, failure);
 }
 
 /** Makes the function by which a server refuses a request before the app sees it: with the same problem, headers and log line. */
@@ -80,7 +82,8 @@ function problemAnswer(request: HonoRequest, error: GatewayError): Answer & { re
   request.outcome = particulars.outcome;
   if (particulars.section !== undefined && status >= 500) request.failed = [particulars.section];
   const waiting = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
-  const headers = { ...NO_STORE, 'Content-Type': PROBLEM_TYPE, ...waiting, ...particulars.headers };
+  const challenge = status === 401 && { 'WWW-Authenticate': request.route.challenge ?? 'Token' };
+  const headers = { ...NO_STORE, 'Content-Type': PROBLEM_TYPE, ...waiting, ...challenge, ...particulars.headers };
   return { status, headers, body: JSON.stringify(problemFor(request, error)) };
 }
 

@@ -60,6 +60,8 @@ export class HonoRequest extends ClientRequest {
   declare readonly tools: HttpDeps;
   /** The body is a stream, which calls `end` when it is over. */
   isStream = false;
+  /** Another request came in it, which is logged and counted in its place. */
+  isEnvelope = false;
   /** Runs when the request is over. */
   onEnd: (() => void) | undefined;
   readonly hono: Context<Env> | undefined;

@@ -21,8 +21,7 @@ const MAX_COOKIE = 4_096;
 /** The longest token, in bytes, that fits into a cookie when it is sealed and encoded. */
 export const MAX_TOKEN = 2_900;
 
-const refused = (detail: string) =>
-  GatewayError.of('unauthenticated', { detail, headers: { 'WWW-Authenticate': 'Token' } });
+const refused = (detail: string) => GatewayError.of('unauthenticated', { detail });
 
 interface SessionDeps {
   readonly config: Config;
@@ -88,7 +87,7 @@ export class Sessions {
     if (request.header('authorization') !== undefined) return undefined;
     const value = sessionCookieOf(request.header('cookie'));
     if (value === undefined) return undefined;
-    this.checkOrigin(request);
+    checkOrigin(request);
     if (announcesBody(request) && !hasJsonType(request)) throw GatewayError.of('unsupported_media_type');
     return value;
   }
@@ -143,27 +142,28 @@ export class Sessions {
     const bytes = bytesOfBase64Url(value);
     return bytes && this.#sealing.open(COOKIE, bytes);
   }
+}
 
-  /**
-   * Refuses a request that another site may have made in the user's name.
-   * @throws GatewayError `origin_rejected`
-   */
-  checkOrigin(request: HonoRequest): void {
-    if (!this.#isTrusted(request)) throw GatewayError.of('origin_rejected');
-  }
+/**
+ * Refuses a request that another site may have made in the user's name.
+ * @throws GatewayError `origin_rejected`
+ */
+export function checkOrigin(request: HonoRequest): void {
+  if (!isTrusted(request)) throw GatewayError.of('origin_rejected');
+}
 
-  #isTrusted(request: HonoRequest): boolean {
-    const origin = request.header('origin');
-    const site = request.header('sec-fetch-site');
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if (origin === 'null') return false;
-    if (site === 'same-origin') return true;
-    if (site === 'none') return isRead;
-    const isListed = origin !== undefined && isAllowed(this.#deps.config, origin);
-    if (site === 'same-site' || site === 'cross-site') return isListed;
-    if (site !== undefined) return false;
-    return origin === undefined ? isRead : isListed || isOwn(origin, request, this.#deps.config);
-  }
+function isTrusted(request: HonoRequest): boolean {
+  const { config } = request.tools;
+  const origin = request.header('origin');
+  const site = request.header('sec-fetch-site');
+  const isRead = request.method === 'GET' || request.method === 'HEAD';
+  if (origin === 'null') return false;
+  if (site === 'same-origin') return true;
+  if (site === 'none') return isRead;
+  const isListed = origin !== undefined && isAllowed(config, origin);
+  if (site === 'same-site' || site === 'cross-site') return isListed;
+  if (site !== undefined) return false;
+  return origin === undefined ? isRead : isListed || isOwn(origin, request, config);
 }
 
 /** Whether the head announces a body: on Workers a request without a body may have an empty one. */

@@ -7,7 +7,7 @@ import { credentialOf } from '../core/headers.ts';
 import { type Answer, jsonAnswer, NO_STORE } from '../http/reply.ts';
 import type { Session } from '../core/request.ts';
 import type { HonoRequest } from '../http/request.ts';
-import { CLEARED, MAX_TOKEN, type Sessions } from '../http/session.ts';
+import { checkOrigin, CLEARED, MAX_TOKEN, type Sessions } from '../http/session.ts';
 import { documented } from '../upstream/fields.ts';
 import { checkBody, checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -48,7 +48,7 @@ const stateOf = ({ expiresAt }: Session, account: string) => ({
 /** Ends the session, and takes the cookie from the browser, whatever was in it. */
 async function signOut(request: HonoRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
   const cookie = sessions.cookieIn(request);
-  sessions.checkOrigin(request);
+  checkOrigin(request);
   checkAuthorization(request);
   checkInput({ query: { everywhere } }, { query: request.query });
   const isEverywhere = new URLSearchParams(request.query).get('everywhere') === 'true';
@@ -78,7 +78,7 @@ type TokenOf = (request: HonoRequest, gateway: Gateway) => Promise<string>;
 const beginningWith =
   (tokenOf: TokenOf, isProven: boolean): AnswerOf =>
   async (request, gateway, sessions) => {
-    sessions.checkOrigin(request);
+    checkOrigin(request);
     await gateway.sessions.prepare(request, !isProven);
     const token = await tokenOf(request, gateway);
     const former = await sessions.former(request);

@@ -59,7 +59,6 @@ export function refusalOf(raw: RawAnswer, { wall, secrets, upstream, refusals }:
     title: known?.title,
     detail: whole ?? documented?.description ?? (code === 'validation_failed' ? FIELDS_REFUSED : WITHOUT_WORDS[status]),
     retryAfter: status === 429 ? (retryAfterOf(raw, wall) ?? RATE_LIMITED_SECONDS) : undefined,
-    ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),
   });
 }

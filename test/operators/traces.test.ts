@@ -304,3 +304,13 @@ describe(says("OpenTelemetry's own; with an endpoint, traces go there"), () => {
     expect(troubles).toEqual([{ level: 'warn', msg: 'trouble with traces', reason: '401', host }]);
   });
 });
+
+test('the call of a tool is in the span of the request that it came in', async () => {
+  const { call, spans } = open({ MCP: 'true' });
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: READ } };
+  await call('/mcp', { body: message, headers: { accept: 'application/json, text/event-stream' } });
+  const all = await spans();
+  const [outer, inner] = [only(all, { name: 'POST /mcp' }), only(all, { name: NAME, kind: 'server' })];
+  expect(inner).toMatchObject({ parentId: outer.id, traceId: outer.traceId, facts: GOOD_GET });
+  expect(only(all, { kind: 'client' }).parentId).toBe(inner.id);
+});

@@ -8,7 +8,7 @@ const CARD = /(?<![\d.])\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?!\d)/;
 
 /** Contract section 9; then those of lines that are not about a request. */
 const FIELDS: ReadonlySet<string> = new Set(
-  `time level msg request_id trace_id method route status duration_ms operation account cache upstream_calls upstream_ms
+  `time level msg request_id trace_id method route status duration_ms operation via account cache upstream_calls upstream_ms
   client code reason outcome failed stale legs field count fault signal url host errno upstream_status`.split(/\s+/),
 );
 
@@ -21,7 +21,7 @@ const ROUTES: ReadonlySet<string> = new Set([
   '(none)',
 ]);
 const ROUTE_OF_OURS =
-  /^\/(?:bff\/v1|docs)(?:\/[a-z.-]+)*$|^\/(?:openapi\.json|livez|readyz|metrics|console(?:\/[a-zA-Z.]+)?)$/;
+  /^\/(?:bff\/v1|docs)(?:\/[a-z.-]+)*$|^\/(?:openapi\.json|mcp|livez|readyz|metrics|console(?:\/[a-zA-Z.]+)?)$/;
 /** Of tables and handlers that tests have of their own: words and parameters, no values of them. */
 const ROUTE_OF_TESTS = /^\/(?:own|of|v1|book|author|bff\/v1|api\/v2\/badge)(?:\/(?:[a-z-]+|\{\w+\}|:\w+|\*))*\/?$/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;

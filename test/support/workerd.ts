@@ -114,7 +114,7 @@ function configOf({ variables, objects, isolates }: Served): string {
   const texts = Object.entries(variables).map(
     ([name, value]) => `(name = ${JSON.stringify(name)}, text = ${JSON.stringify(value)})`,
   );
-  const modules = [WORKER_MAIN, WORKER_LATER].map((name) => `(name = "${name}", esModule = embed "${name}")`);
+  const modules = [WORKER_MAIN, ...WORKER_LATER].map((name) => `(name = "${name}", esModule = embed "${name}")`);
   const all = Array.from({ length: isolates }, (_, i) => i);
   const services = all.map(
     (i) => `(name = "portico-${i}", worker = (

@@ -41,6 +41,7 @@ const DEFAULTS = [
   [says('`STORE_URL` | unset'), { storeUrl: undefined }],
   [says('`SECRETS` | unset'), { secrets: [] }],
   [says('`SESSIONS` | `false`'), { sessions: false }],
+  [says('`MCP` | `false`'), { mcp: false }],
   [says('`ALLOWED_ORIGINS` | unset'), { allowedOrigins: [] }],
   [says('`RATE_LIMIT_PER_MINUTE` | `600`'), { rateLimitPerMinute: 600 }],
   [says('`TRUSTED_PROXIES` | unset'), { trustedProxies: [] }],

@@ -144,6 +144,7 @@ it('portico, portico/proxy-account and portico/worker reach nothing of Node', as
     metafile: true,
     platform: 'neutral', // an import of a module of Node is an error
     mainFields: ['module', 'main'],
+    conditions: ['workerd', 'worker', 'browser'], // those of wrangler: what agents are answered by has another file for Node
     external: ['cloudflare:*'],
   });
   const packages = Object.keys(metafile.inputs).map((file) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1]);

@@ -74,6 +74,10 @@ class Served implements RequestSpan {
     this.#inside = trace.setSpan(parent, this.span);
   }
 
+  get traceparent(): string {
+    return traceparentOf(this.ids);
+  }
+
   attempt({ leg, start }: Phase, { operation: { id, method, path }, resends }: Sent): AttemptSpan {
     const attributes = {
       'http.request.method': method,
@@ -83,9 +87,8 @@ class Served implements RequestSpan {
       'portico.operation': id,
     };
     const span = this.#start(`${method} ${path}`, start, this.#around(leg), { kind: SpanKind.CLIENT, attributes });
-    const { traceId, spanId, traceFlags } = span.spanContext();
     return {
-      traceparent: `00-${traceId}-${spanId}-${flagsOf(traceFlags)}`,
+      traceparent: traceparentOf(span.spanContext()),
       end: ({ status, outcome, reason, end = start }) => {
         const failure = reason ?? (outcome === 'abandoned' ? outcome : String(status));
         span.setAttributes({
@@ -158,6 +161,9 @@ function parentOf(request: ClientRequest): Context {
   const state = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
   return trace.setSpanContext(around, { ...client, ...state });
 }
+
+const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext) =>
+  `00-${traceId}-${spanId}-${flagsOf(traceFlags)}`;
 
 const flagsOf = (flags: number) => flags.toString(16).padStart(2, '0');
 

@@ -54,6 +54,11 @@ export const rows: readonly Rows[] = [
     bad: each(['yes', 'on', '1', '0', 'TRUE', 'true ', 'x'], 'true or false'),
   },
   {
+    variable: 'MCP',
+    good: [['true', true]],
+    bad: each(['yes', 'on', '1', 'TRUE'], 'true or false'),
+  },
+  {
     variable: 'LOG_LEVEL',
     good: LEVELS.map((level) => [level, level]),
     bad: each(['x', 'INFO', 'verbose', 'warning', 'info '], 'trace, debug, info, warn, error, fatal or silent'),

@@ -1,0 +1,191 @@
+import { GatewayError } from '../core/errors.ts';
+import { originOf } from '../core/http-url.ts';
+import { isPlainObject, isTooDeep, valueOf } from '../core/json.ts';
+import type { RouteFacts } from '../core/request.ts';
+import { VERSION } from '../core/version.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { parameterOf } from '../gateway/overview.ts';
+import { choicesOf } from '../gateway/plan.ts';
+import { CLIENT_LEFT, endRequest } from '../http/access-log.ts';
+import { jsonTextOf } from '../http/body.ts';
+import { type Answer, answerTo, NO_STORE } from '../http/reply.ts';
+import { HonoRequest } from '../http/request.ts';
+import { checkOrigin } from '../http/session.ts';
+import { invalid } from '../upstream/input.ts';
+import { ID_FORMS } from '../upstream/operation.ts';
+import { openApiText } from './document.ts';
+import type { Serve } from './mcp-server.ts';
+import type { Route } from './route.ts';
+
+/** A route that agents call by its operation's name. */
+interface Tool {
+  readonly route: Route;
+  /** The path's parameter, and the pattern of its value. */
+  readonly parameter: { readonly name: string; readonly form: string } | undefined;
+  readonly query: ReadonlySet<string>;
+}
+
+/** The tool of a route; undefined where the route is no read, or reads a secret. */
+function toolOf(route: Route, { table, overviews }: Gateway['deps']): Tool | undefined {
+  const row = table.operations.find(({ id }) => id === route.operation);
+  const overview = overviews.find(({ id }) => id === route.operation);
+  const reads = row ? [row] : Object.values(overview?.sections ?? {}).map(({ read }) => read);
+  if (reads.some(({ method, secrets }) => method !== 'GET' || secrets)) return undefined;
+  if (!overview) {
+    const parameter = row?.idForm && { name: 'id', form: ID_FORMS[row.idForm] };
+    return { route, parameter, query: new Set(Object.keys(row?.query ?? {})) };
+  }
+  const { names, sized } = choicesOf(overview);
+  return { route, parameter: parameterOf(overview), query: new Set([...names.keys(), ...sized.keys()]) };
+}
+
+/** `/mcp`, where `MCP` is on (`contract.md` section 12). `routes`: what tools stand for. */
+export function mcpRoute(gateway: Gateway, routes: readonly Route[]): Route {
+  const tools = new Map<string, Tool>();
+  for (const route of routes) {
+    const tool = toolOf(route, gateway.deps);
+    if (tool) tools.set(route.operation ?? '', tool);
+  }
+  let serve: Serve | undefined;
+  return {
+    method: 'POST',
+    path: '/mcp',
+    name: '/mcp',
+    operation: 'mcp',
+    takesCredential: true,
+    challenge: 'Bearer',
+    mayBeCompressed: true,
+    async handle(request) {
+      if (request.header('origin') !== undefined) checkOrigin(request);
+      void request.credential; // without one nothing is answered
+      const message = messageIn((await jsonTextOf(request)) ?? '');
+      if (message === undefined) return refusal(-32_700, 'The body is no JSON');
+      if (Array.isArray(message) || !request.hono) return refusal(-32_600, 'One message at a time');
+      // What speaks the protocol is loaded only now.
+      serve ??= (await import('./mcp-server.ts')).serveBy(await openApiText(gateway.deps), [...tools.keys()], VERSION);
+      let called: Answer | undefined;
+      const response = await serve(request.hono.req.raw, message, async (name, input) => {
+        called = await answerOf(request, tools.get(name), input);
+        return { text: jsonOf(called), isError: called.status >= 400 };
+      });
+      if (called?.status === 401 || called?.status === CLIENT_LEFT) return called;
+      return withContent(response, called);
+    },
+  };
+}
+
+/** The message of a body; undefined if it is no JSON. Integers that JavaScript would round stay text. */
+function messageIn(text: string): unknown {
+  try {
+    return isTooDeep(text) ? undefined : valueOf(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const JSON_TYPE = { ...NO_STORE, 'Content-Type': 'application/json' };
+
+/** An error of the protocol. It has no batches any more. */
+const refusal = (code: number, message: string): Answer => ({
+  status: 400,
+  headers: JSON_TYPE,
+  body: JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }),
+});
+
+const NO_CONTENT = '"structuredContent":{}';
+
+/**
+ * The answer of the protocol, with the JSON of the tool's answer put in as it is: what parses and prints it would change numbers.
+ * The place is found by words that texts in JSON cannot have, since their quotes are escaped.
+ */
+async function withContent(response: Response, called: Answer | undefined): Promise<Answer> {
+  const { status } = response;
+  const text = await response.text();
+  if (text === '') return { status, headers: NO_STORE, body: null };
+  const body = called ? text.replace(NO_CONTENT, () => `"structuredContent":${objectIn(jsonOf(called))}`) : text;
+  return { status, headers: JSON_TYPE, body };
+}
+
+/** No read is answered by bytes or a stream. */
+const jsonOf = ({ body }: Answer) => (typeof body === 'string' ? body : 'null');
+
+/** Structured content is an object: anything else is its `result`. */
+const objectIn = (json: string) => (/^\s*\{/.test(json) ? json : `{"result":${json}}`);
+
+/** Calls a tool, and logs the call as the request that it stands for. */
+async function answerOf(outer: HonoRequest, tool: Tool | undefined, input: unknown): Promise<Answer> {
+  if (!tool) throw GatewayError.of('unknown_endpoint');
+  const { route } = tool;
+  const { id, query, error } = argumentsOf(tool, input);
+  const request = new ToolRequest(outer, { ...route, via: 'mcp', challenge: 'Bearer' }, { id, query });
+  outer.isEnvelope = true;
+  const answer = await answered(request, () => {
+    if (error) throw error;
+    return route.handle(request);
+  });
+  outer.limitUse = request.limitUse;
+  endRequest(request, answer.status);
+  return answer;
+}
+
+async function answered(request: HonoRequest, handle: () => Answer | Promise<Answer>): Promise<Answer> {
+  try {
+    return await handle();
+  } catch (error) {
+    return answerTo(error, request);
+  }
+}
+
+interface Arguments {
+  readonly id: string | undefined;
+  readonly query: string;
+  readonly error?: GatewayError | undefined;
+}
+
+/** The arguments of a call, as the path and the query have them. */
+function argumentsOf({ parameter, query }: Tool, input: unknown): Arguments {
+  const all = new Map(isPlainObject(input) ? Object.entries(input).flatMap(pairsOf) : []);
+  const given = parameter && (all.get(parameter.name) ?? '');
+  if (parameter) all.delete(parameter.name);
+  const unknown = [...all.keys()].filter((name) => !query.has(name));
+  const errors = unknown.map((field) => ({ code: 'unknown_name', message: 'is no argument here', field }));
+  const isId = !parameter || new RegExp(`^${parameter.form}$`).test(given ?? '');
+  if (!isId) errors.push({ code: 'invalid_format', message: 'expected an id', field: parameter.name });
+  const text = new URLSearchParams([...all]).toString();
+  return { id: isId ? given : undefined, query: text, error: errors.length > 0 ? invalid(errors) : undefined };
+}
+
+/** A list is joined by commas, and `a` of `fields` is `fields[a]`. What is null is left out. */
+function pairsOf([name, value]: [string, unknown]): [string, string][] {
+  if (value === null) return [];
+  if (isPlainObject(value)) return Object.entries(value).flatMap(([key, one]) => pairsOf([`${name}[${key}]`, one]));
+  return [[name, Array.isArray(value) ? value.map(textOf).join(',') : textOf(value)]];
+}
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** The GET that the call of a tool stands for. It comes from the same client, with the same headers. */
+class ToolRequest extends HonoRequest {
+  readonly #id: string | undefined;
+
+  constructor(outer: HonoRequest, route: RouteFacts, { id, query }: Arguments) {
+    const path = outer.mounted + (id === undefined ? route.name : route.name.replace(/\{\w+\}/, id));
+    const url = `${originOf(outer.head.url)}${path}${query && `?${query}`}`;
+    const own: Record<string, string | undefined> = {
+      ...NOT_OF_A_CALL,
+      'x-request-id': outer.requestId,
+      ...(outer.span && { traceparent: outer.span.traceparent }),
+    };
+    const header = (name: string) => (Object.hasOwn(own, name) ? own[name] : outer.header(name));
+    super({ method: 'GET', url, header }, route, outer.tools, outer.hono);
+    this.session = outer.session;
+    this.#id = id;
+  }
+
+  override get id(): string | undefined {
+    return this.#id;
+  }
+}
+
+/** Headers that say how the answer to the POST should be. */
+const NOT_OF_A_CALL = { accept: undefined, 'if-none-match': undefined, prefer: undefined };
