@@ -124,5 +124,5 @@ export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): 
     };
     return { kept, keep, hear, headers: kept && ifChanged(kept.etag) };
   };
-  return Object.assign(copyFor, { clear });
+  return Object.assign(copyFor, { clear: () => clear().then(write) }); // rejects if the store does
 }

@@ -71,8 +71,7 @@ export async function* streamOverview<Id extends OverviewId, const Given extends
   const asked = portico.response as (id: OverviewId, ...given: unknown[]) => Promise<Response>;
   const headers = { accept: 'application/x-ndjson', ...options?.headers };
   const response = await asked(id, input, { ...options, headers });
-  let isWhole = false;
-  let cause: unknown = 'no last line';
+  let [isWhole, cause]: [boolean, unknown] = [false, 'no last line'];
   try {
     for await (const text of linesOf(response)) {
       if (isWhole || !text) continue; // to the end of the body: the connection serves the next call too

@@ -55,7 +55,7 @@ export function problemWithout(code: keyof typeof TITLES, wire: Wire, cause?: un
     request_id: '',
     retryable: isRead && (status < 400 || status === 429 || status >= 500),
     ...(seconds >= 0 && { retry_after: seconds }),
-    ...(!isRead && { outcome: 'unknown' }),
+    ...(!isRead && code !== 'account_changed' && { outcome: 'unknown' }), // nothing was sent then
     errors: [],
   };
   return new PorticoProblem(problem, cause);

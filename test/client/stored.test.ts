@@ -107,6 +107,11 @@ describe('a sign-out', () => {
     expect([phone.stored(), phone.asked()]).toEqual(['', [false, false]]);
   });
 
+  test('by `clear` rejects where the store does', async () => {
+    const store = { getItem: () => null, setItem: () => Promise.reject(new Error('full')) };
+    await expect(keepCopies({ store, account: 'ann' }).clear()).rejects.toThrow('full');
+  });
+
   test('by `clear` while a read is under way does not leave what that one brings', async () => {
     const phone = openPhone();
     const { copies, portico } = phone.start('ann');
