@@ -29,8 +29,9 @@ export class PorticoProblem extends Error {
     const errors = Object.create(null) as Record<string, FieldError[]>; // any name may be a field's
     for (const { field, ...error } of problem.errors) (errors[field ?? ''] ??= []).push(error);
     const outcome = problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome;
-    const { retry_after: retryAfter, request_id: requestId } = problem;
-    Object.assign(this, problem, { problem, outcome, retryAfter, requestId, errors });
+    const { retry_after: seconds = -1, request_id: requestId } = problem;
+    const read = { outcome, retryAfter: seconds >= 0 ? seconds : undefined, requestId, errors };
+    Object.assign(this, problem, { problem, ...read });
   }
 }
 
