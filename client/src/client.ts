@@ -29,7 +29,7 @@ export interface Portico extends Calls {
   readonly routes: Routes;
 }
 
-const WHOLE = (): Trying => [async () => ({}), async (response) => response];
+const WHOLE: Calling['trying'] = (copyFor) => [(who) => copyFor(who).then(() => ({})), async (response) => response];
 
 /** A client of a gateway. One may be made for each request of a server: that costs next to nothing. */
 export function createClient(options: ClientOptions = {}): Portico {

@@ -27,7 +27,6 @@ export function correctAges(sections: Sections, passedMs: number, response?: Res
 /** `atMs`: when it was answered. */
 type Kept = Readonly<{ etag: string; text: string; atMs: number }>;
 
-/** Of a try. */
 export interface Copy {
   readonly kept?: Kept | undefined;
   /** Ask whether it still holds. */
@@ -74,7 +73,7 @@ const sectionsIn = (value: unknown) => (value as { meta?: { sections?: Sections 
  * sign-in, a sign-out, or a call of somebody else.
  */
 export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): Copies {
-  const all = new Map<string, Kept>();
+  let all = new Map<string, Kept>();
   let [owner, ready]: [Caller?, Promise<unknown>?] = [];
   let [isClosed, isDue] = [false, false]; // nothing is stored any more; all of it will be written
   let last: Promise<unknown> = Promise.resolve();
@@ -86,14 +85,13 @@ export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): 
     return store?.setItem(ITEM, isClosed ? '' : JSON.stringify([account, [...all]]));
   };
   const load = async () => {
-    const text = await store?.getItem(ITEM);
-    const [name, copies = []] = JSON.parse(text || '[]') as [unknown?, [string, Kept][]?];
+    const [name, copies = []] = JSON.parse((await store?.getItem(ITEM)) || '[]') as [unknown?, [string, Kept][]?];
     if (name !== account) await write();
     else if (!isClosed) copies.forEach(([path, kept]) => all.set(path, kept));
   };
   const clear = () => {
     isClosed = true;
-    all.clear();
+    all = new Map(); // what is under way does not come into it
     return inTurn(write);
   };
   const put = (path: string, kept: Kept) => {
@@ -104,15 +102,16 @@ export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): 
   };
   const copyFor = async ({ method, path, headers }: Wire, caller: Caller): Promise<Copy> => {
     if (method !== 'GET' && path.startsWith('/bff/v1/session')) await clear();
-    // Whoever sends an ETag of their own has the copy that belongs to it.
-    if (method !== 'GET' || 'if-none-match' in headers) return {};
     if (owner !== caller) ready = owner === undefined ? inTurn(load) : clear();
     owner = caller;
+    // Whoever sends an ETag of their own has the copy that belongs to it.
+    if (method !== 'GET' || 'if-none-match' in headers) return {};
+    const mine = all;
     await ready;
-    const kept = owner === caller ? all.get(path) : undefined;
+    const kept = mine === all ? all.get(path) : undefined;
     if (kept) put(path, kept);
     const keep = (etag: string, text: string) => {
-      if (owner !== caller) return;
+      if (mine !== all) return;
       put(path, { etag, text, atMs: Date.now() });
       if (!isDue) void inTurn(write);
       isDue = true;
@@ -124,5 +123,5 @@ export function keepCopies({ most = 100, store, account }: CopiesOptions = {}): 
     };
     return { kept, keep, hear, headers: kept && ifChanged(kept.etag) };
   };
-  return Object.assign(copyFor, { clear });
+  return Object.assign(copyFor, { clear: () => clear().then(write) }); // rejects if the store does
 }

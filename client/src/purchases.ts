@@ -2,7 +2,7 @@ import type { Portico } from './client.ts';
 import type { PendingPayment, Subscription } from './openapi.ts';
 import { type Calling, credentialFor, type Sender, unlessAborted } from './send.ts';
 import type { CallOptions } from './types.ts';
-import { headersOf, PorticoProblem } from './wire.ts';
+import { headersOf, PorticoProblem, problemWithout, wireOf } from './wire.ts';
 
 interface Purchase {
   readonly key: string;
@@ -14,6 +14,8 @@ type Buy = (input: object, options?: Calling) => Promise<unknown>;
 /** Not every page has `randomUUID`, and React Native has no `crypto`. */
 const newKey = () =>
   (globalThis as { crypto?: Partial<Crypto> }).crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+const sorted = (_: string, v: unknown) =>
+  Object(v) === v ? Object.fromEntries(Object.entries(v as object).sort(([a], [b]) => (a < b ? -1 : 1))) : v; // oxlint-disable-line unicorn/no-array-sort
 
 /**
  * `buy`, with an idempotency key for each purchase. An equal one, such as a double click, joins it while it is under way, and
@@ -25,7 +27,7 @@ export function createPurchases(sender: Sender, buy: Buy): Buy {
     if (options.idempotencyKey) return buy(input, options);
     const { signal, caller = {} } = options;
     caller.is ??= (await unlessAborted(credentialFor(sender, headersOf(options)), signal))[1];
-    const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }]);
+    const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }], sorted);
     let one = purchases.get(equal);
     if (one?.answer) return unlessAborted(one.answer, signal);
     if (!one || one.until <= Date.now()) one = { key: newKey(), until: 0 };
@@ -37,9 +39,9 @@ export function createPurchases(sender: Sender, buy: Buy): Buy {
       return value;
     } catch (error) {
       const { outcome, status } = error instanceof PorticoProblem ? error : { outcome: 'unknown', status: 0 };
-      // 409 says of the first one that it is under way or of unknown outcome, and that this one was not sent.
-      if (!outcome && status !== 409) purchases.delete(equal);
-      else if (status !== 409 || !one.until) one.until = Date.now() + 60_000; // the upstream may still carry it out
+      // Neither a refusal nor a 409 of this one says how an earlier one has ended: the upstream may still carry that out.
+      if (!outcome && status !== 409 && !one.until) purchases.delete(equal);
+      else if ((outcome && status !== 409) || !one.until) one.until = Date.now() + 60_000;
       throw error;
     } finally {
       one.answer = undefined;
@@ -49,7 +51,7 @@ export function createPurchases(sender: Sender, buy: Buy): Buy {
 
 /** Before the purchase: `data` of a billing overview, or the subscription alone. */
 export interface Before {
-  readonly subscription: Pick<Subscription, 'plan'>;
+  readonly subscription: Pick<Subscription, 'plan'> & { readonly id?: number };
   readonly pending_payments?: { readonly results: readonly Pick<PendingPayment, 'id'>[] } | null;
 }
 
@@ -70,8 +72,7 @@ export interface Outcome {
 
 /**
  * Finds out what became of a purchase of unknown outcome. With its `idempotencyKey`, by asking the gateway; from the subscription
- * and the pending payments (the first page) too, which cannot tell this purchase from another one that was made meanwhile.
- * Looks once.
+ * and the pending payments (first page) too, which cannot tell it from another one that was made meanwhile. Looks once.
  */
 export async function outcomeOf(
   portico: Portico,
@@ -86,9 +87,10 @@ export async function outcomeOf(
   const asked = { sections: ['subscription', 'pending_payments'] } as const;
   const { data } = await portico.getBillingOverview(asked, { ...options, fresh: true, strict: true });
   const { subscription, pending_payments } = data;
-  const isBought = subscription.plan !== before.subscription.plan;
+  const { id: of = subscription.id, plan } = before.subscription;
+  if (of !== subscription.id) throw problemWithout('account_changed', wireOf(portico.routes.getSubscription));
   const known = before.pending_payments?.results.map(({ id }) => id);
   const payment = pending_payments?.results.find(({ id, is_renewal }) => !is_renewal && known?.includes(id) === false);
   const unseen = UNSEEN[record?.state as keyof typeof UNSEEN] ?? 'not_seen';
-  return { state: isBought ? 'bought' : payment ? 'begun' : unseen, subscription, payment };
+  return { state: subscription.plan !== plan ? 'bought' : payment ? 'begun' : unseen, subscription, payment };
 }

@@ -20,11 +20,12 @@ export async function* each<Id extends ListId>(
   options: CallOptions = {},
 ): AsyncGenerator<Item<Id>, void, undefined> {
   const read = portico[id] as unknown as (input?: object, options?: Calling) => Promise<Page<Item<Id>>>;
-  const wire = wireOf(portico.routes[id], input, options);
-  const caller = {};
-  const seen = new Set<unknown>(['', wire.path.split('?')[1]]);
+  const route = portico.routes[id];
+  const wire = wireOf(route, input, options);
+  const [caller, seen] = [{}, new Set<unknown>(['', wire.path.split('?')[1]])];
+  const ids = Object.fromEntries(Object.entries(input ?? {}).filter(([name]) => route.includes(`{${name}}`)));
   for (let query: string | null | undefined = ''; query !== null; seen.add(query)) {
-    const page: Page<Item<Id>> = await read(query ? undefined : input, { ...options, caller, ...(query && { query }) });
+    const page: Page<Item<Id>> = await read(query ? ids : input, { ...options, caller, ...(query && { query }) });
     yield* page.results;
     query = page.next ? /^[^?]*\?(.+)/.exec(String(page.next))?.[1] : null;
     if (query === undefined || seen.has(query))
@@ -71,8 +72,7 @@ export async function* streamOverview<Id extends OverviewId, const Given extends
   const asked = portico.response as (id: OverviewId, ...given: unknown[]) => Promise<Response>;
   const headers = { accept: 'application/x-ndjson', ...options?.headers };
   const response = await asked(id, input, { ...options, headers });
-  let isWhole = false;
-  let cause: unknown = 'no last line';
+  let [isWhole, cause]: [boolean, unknown] = [false, 'no last line'];
   try {
     for await (const text of linesOf(response)) {
       if (isWhole || !text) continue; // to the end of the body: the connection serves the next call too

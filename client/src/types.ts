@@ -50,7 +50,6 @@ type Data<Id extends OverviewId> = AnswerOf<Id> extends { data: infer All } ? Re
 type SectionOf<Id extends OverviewId> = keyof Data<Id> & string;
 type FieldOf<Id extends OverviewId, Section extends string> =
   Parameter<Id, 'query'> extends { [Key in `fields[${Section}]`]?: readonly (infer Field)[] } ? Field : never;
-/** Never, where the section is no page. */
 type PageOf<Value, Section> = NonNullable<Value> extends Results ? Section : never;
 
 /** Which sections, and which of their fields: all unless named. How many entries of those that are pages. */

@@ -74,9 +74,10 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions, g
   const caller = {}; // of the first request
   let [copy, last, etag, timer]: [Copy?, Overview?, (string | null)?, ReturnType<typeof setTimeout>?] = [];
   let [atMs, triedMs, gapMs] = [0, 0, 0];
-  let [isKept, isWaiting, hasFailed] = [parse === JSON.parse, false, false];
+  let [isKept, isWaiting, wasCut, hasFailed] = [parse === JSON.parse, false, false, false];
 
-  const begin = (found: Copy) => {
+  const begin = (found: Copy, { aborted }: AbortSignal) => {
+    if (aborted) return {}; // nobody clears its timer
     const kept = copy ? undefined : found.kept;
     copy = found;
     triedMs = Date.now();
@@ -86,10 +87,7 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions, g
       hasFailed = true; // the gateway is asked at once, and its answer is a value whatever it is
       return { value: aged(last, triedMs - atMs) };
     }
-    timer = setTimeout(() => {
-      hasFailed = true; // a phone that has changed networks may never hear of it
-      giveUp();
-    }, 45_000);
+    timer = setTimeout(() => [(hasFailed = true), giveUp()], 45_000); // a phone with another network may never hear of it
     isWaiting = !!etag && !hasFailed;
     const prefer = [strict && 'handling=strict', etag && 'changed-sections', isWaiting && 'wait=30'].filter(Boolean);
     return { headers: { ...(etag && ifChanged(etag)), ...(prefer[0] && { prefer: prefer.join(', ') }) } };
@@ -101,7 +99,8 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions, g
     // A `parse` of one's own makes what JSON has not, such as a BigInt. What has changed always says `no-store`.
     if (answer && !answer.meta.unchanged) isKept = parse === JSON.parse && !!etagToKeep(response);
     const mayWait = !isWaiting || /wait/.test(response.headers.get('Preference-Applied') ?? '');
-    gapMs = etag && mayWait ? 1000 : HALF_MINUTE;
+    wasCut &&= !isWaiting; // else whatever cuts each wait off would be asked all the time
+    gapMs = etag && mayWait && !wasCut ? 1000 : HALF_MINUTE;
     const isNews = answer || hasFailed || isOld(last);
     hasFailed = false;
     last = answer ? merged(answer, last) : last && aged(last, nowMs - atMs, response);
@@ -112,16 +111,17 @@ function createAsking(portico: Portico, id: OverviewId, options: WatchOptions, g
   const waitOf = (problem: PorticoProblem, tries: number) => {
     clearTimeout(timer);
     hasFailed = true;
+    wasCut ||= isWaiting;
     gapMs = Math.min((problem.retryAfter ?? 0) * 1000, 3_600_000);
     const pauseMs = Math.min(20_000, PAUSE_MS * 2 ** tries) * (0.5 + Math.random());
     return problem.retryable || problem.status >= 500 ? Math.max(gapMs, pauseMs) : undefined;
   };
-  const trying: Calling['trying'] = (copyFor) => [async (who) => begin(await copyFor(who)), read];
   return async (signal: AbortSignal): Promise<Overview | undefined> => {
     const isHidden = last && page.document?.visibilityState === 'hidden';
     if (isHidden) await unlessAborted(new Promise(() => undefined), signal); // until it is shown
     const leftMs = Math.min(gapMs, triedMs + gapMs - Date.now()); // the clock may have been set
     if (leftMs > 0) await pause(leftMs, signal);
+    const trying: Calling['trying'] = (copyFor) => [async (who) => begin(await copyFor(who), signal), read];
     const calling: Calling = { headers, query, caller, trying, waitOf, onRetry, signal };
     return call(input, calling).finally(() => clearTimeout(timer));
   };

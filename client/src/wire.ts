@@ -29,8 +29,9 @@ export class PorticoProblem extends Error {
     const errors = Object.create(null) as Record<string, FieldError[]>; // any name may be a field's
     for (const { field, ...error } of problem.errors) (errors[field ?? ''] ??= []).push(error);
     const outcome = problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome;
-    const { retry_after: retryAfter, request_id: requestId } = problem;
-    Object.assign(this, problem, { problem, outcome, retryAfter, requestId, errors });
+    const { retry_after: seconds = -1, request_id: requestId } = problem;
+    const read = { outcome, retryAfter: seconds >= 0 ? seconds : undefined, requestId, errors };
+    Object.assign(this, problem, { problem, ...read });
   }
 }
 
@@ -55,7 +56,7 @@ export function problemWithout(code: keyof typeof TITLES, wire: Wire, cause?: un
     request_id: '',
     retryable: isRead && (status < 400 || status === 429 || status >= 500),
     ...(seconds >= 0 && { retry_after: seconds }),
-    ...(!isRead && { outcome: 'unknown' }),
+    ...(!isRead && code !== 'account_changed' && { outcome: 'unknown' }), // nothing was sent then
     errors: [],
   };
   return new PorticoProblem(problem, cause);

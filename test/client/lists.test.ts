@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { each, PorticoProblem, readBatch } from '../../client/src/index.ts';
+import { routes } from '../../client/src/table.ts';
 import { json, LIST, openStandIn, problemBody, problemOf } from './helpers.ts';
 
 /** A page of entries with these ids. */
@@ -16,6 +17,17 @@ describe('each', () => {
     for await (const { id } of each(portico, 'listTransactions', { page_size: 2 }))
       seen.push(`${id} after ${gateway.calls.length}`);
     expect([seen, gateway.calls.length]).toEqual([['1 after 1', '2 after 1', '3 after 3'], 3]);
+  });
+
+  test('has the ids of its path on every page', async () => {
+    const { gateway, clientWith } = openStandIn();
+    gateway.on('GET /api/shops/7/orders/?page_size=2', page([1], '/api/shops/7/orders/?page=2'));
+    gateway.on('GET /api/shops/7/orders/?page=2', page([2], null));
+    const own = clientWith({ routes: { ...routes, listTransactions: 'GET /api/shops/{shop}/orders/' } });
+    const input = { shop: 7, page_size: 2 };
+    const ids = [];
+    for await (const { id } of each(own, 'listTransactions', input)) ids.push(id);
+    expect(ids).toEqual([1, 2]);
   });
 
   test.for([

@@ -60,6 +60,14 @@ const FOREIGN: readonly (readonly [string, Answer])[] = [
   ['has no errors', alike({ errors: undefined })],
 ];
 
+test('a `retry_after` that is no time is none', async () => {
+  for (const retry_after of ['soon', -1, {}] as unknown as number[]) {
+    const { gateway, portico } = openStandIn();
+    gateway.on('*', problem(503, 'a_code', { retry_after }));
+    expect((await problemOf(portico.getSubscription())).retryAfter).toBeUndefined();
+  }
+});
+
 test('a problem of the gateway may have a content type with parameters, and a type under any path', async () => {
   const type = 'https://app.example/mounted/problems/not_found';
   for (const media of ['application/problem+json; charset=utf-8', 'Application/Problem+JSON;charset=utf-8']) {

@@ -4,6 +4,7 @@ import { createClock } from '../support/client-clock.ts';
 import {
   type Answer,
   BOUGHT,
+  gistThrown,
   hold,
   html,
   json,
@@ -109,6 +110,7 @@ describe('an equal purchase', () => {
 
   test.for([
     ['recaptcha', { ...PLAN, recaptcha: 'abc' }, 1],
+    ['the order of members', { term: 'monthly', proxy_countries: { US: 5 }, proxy_type: 'shared' }, 1],
     ['a member', { ...PLAN, term: 'yearly' }, 2],
     ['a member more', { ...PLAN, x_new: 1 }, 2],
     ['a count deep inside', { ...PLAN, proxy_countries: { US: 6 } }, 2],
@@ -118,6 +120,13 @@ describe('an equal purchase', () => {
     await shop.buy(other);
     expect(shop.sames()).toEqual([1, number]);
     expect(JSON.parse(shop.gateway.calls[1]!.body)).toEqual(other);
+  });
+
+  test('keeps its key after an unknown outcome when the repeat is refused', async () => {
+    const shop = openShop(UNKNOWN, problem(429, 'rate_limited'), problem(503, 'overloaded'), DONE);
+    for (let refused = 0; refused < 3; refused += 1) await shop.fail();
+    await shop.buy();
+    expect(shop.sames()).toEqual([1, 1, 1, 1]);
   });
 
   test('of another account is none, after an unknown outcome', async () => {
@@ -246,6 +255,13 @@ test.for([
   const { portico } = openAccount(plan, payments);
   const found = await outcomeOf(portico, before);
   expect(found).toEqual({ state, subscription: { plan }, payment: expected });
+});
+
+test('of another account nothing is said', async () => {
+  const { gateway, portico } = openStandIn();
+  gateway.on(BILLING, json(200, { data: { ...accountOf(NEW), subscription: { id: 8, plan: NEW } } }));
+  const before = { subscription: { id: 7, plan: OLD } };
+  expect(await gistThrown(outcomeOf(portico, before))).toBe('account_changed 0');
 });
 
 test('it asks once, for a fresh subscription and fresh pending payments, and nothing else', async () => {

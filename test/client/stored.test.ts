@@ -74,6 +74,18 @@ describe('another account', () => {
     expect(phone.written[2]).toBe('["bob",[]]');
   });
 
+  test('that the key becomes after a first write finds nothing', async () => {
+    const phone = openPhone();
+    await read(phone.start('ann').portico);
+    await phone.rest();
+    let token = 'key-of-ann';
+    const portico = phone.clientWith({ token: () => token, copies: phone.start('ann').copies });
+    await portico.updateReferralConfig({ mode: 'credits' });
+    token = 'key-of-bob';
+    await read(portico);
+    expect([phone.asked(), phone.stored()]).toEqual([[false, false, false], '']);
+  });
+
   test('that the key of a client becomes finds nothing, and what was there is overwritten before it reads', async () => {
     const phone = openPhone();
     let token = 'one';
@@ -105,6 +117,20 @@ describe('a sign-out', () => {
     await read(portico);
     await phone.rest();
     expect([phone.stored(), phone.asked()]).toEqual(['', [false, false]]);
+  });
+
+  test('by the answer itself overwrites them too', async () => {
+    const phone = openPhone();
+    const { portico } = phone.start('ann');
+    await read(portico);
+    await portico.response('deleteSession');
+    await phone.rest();
+    expect(phone.stored()).toBe('');
+  });
+
+  test('by `clear` rejects where the store does', async () => {
+    const store = { getItem: () => null, setItem: () => Promise.reject(new Error('full')) };
+    await expect(keepCopies({ store, account: 'ann' }).clear()).rejects.toThrow('full');
   });
 
   test('by `clear` while a read is under way does not leave what that one brings', async () => {

@@ -16,7 +16,9 @@ export function useOverview() {
   const reading = useRef(new AbortController());
   const change: Change = (name, next) => setSections((all) => ({ ...all, [name]: next(all[name]) }));
 
+  /** Its signal is aborted already where the page of the account is gone. */
   function begin(next: Parameters<Change>[1]): AbortSignal {
+    if (reading.current.signal.aborted) return reading.current.signal;
     reading.current.abort();
     reading.current = new AbortController();
     for (const name of NAMES) change(name, next);
@@ -42,6 +44,7 @@ export function useOverview() {
   }
 
   useEffect(() => {
+    reading.current = new AbortController();
     void readEverything({ fresh: false });
     return () => reading.current.abort();
   }, []);

@@ -88,7 +88,7 @@ async function findOut(
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
     const outcome = await outcomeOf(portico, before, options).catch(() => undefined);
-    const isSeen = outcome !== undefined && !['not_seen', 'under_way'].includes(outcome.state);
+    const isSeen = outcome !== undefined && !['not_seen', 'not_bought', 'under_way'].includes(outcome.state);
     if (isSeen || options.signal.aborted || Date.now() > until) return outcome;
   }
 }
