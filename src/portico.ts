@@ -39,6 +39,8 @@ export interface PorticoOptions extends Hooks {
   readonly rows: Readonly<Record<string, Operation>>;
   /** Overviews, each made by `overview`. */
   readonly overviews?: readonly Overview[];
+  /** Tools for agents at `/mcp`, in place of the variable `MCP`. */
+  readonly mcp?: boolean;
 }
 
 /** A gateway to one upstream. */
@@ -57,11 +59,12 @@ export interface Gateway {
  * Makes a gateway. Two in one process know nothing of each other.
  * @throws TypeError in words for what tables cannot be. A bad variable ends the process on Node, and throws on Workers.
  */
-export function portico({ runtime, rows, overviews = [], ...hooks }: PorticoOptions): Gateway {
+export function portico({ runtime, rows, overviews = [], mcp, ...hooks }: PorticoOptions): Gateway {
   const table = tableOf(rows);
   const checked = checkedConfig(runtime, table);
   if ('problems' in checked) return runtime.refuse(checked.problems);
-  const opened = runtime.open({ config: checked.config, table, overviews, hooks });
+  const config = { ...checked.config, mcp: mcp ?? checked.config.mcp };
+  const opened = runtime.open({ config, table, overviews, hooks });
   try {
     return { ...createParts(opened.deps), drain: () => opened.drain(), opened };
   } catch (error) {

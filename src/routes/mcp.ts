@@ -4,15 +4,15 @@ import { isPlainObject, isTooDeep, valueOf } from '../core/json.ts';
 import type { RouteFacts } from '../core/request.ts';
 import { VERSION } from '../core/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { parameterOf } from '../gateway/overview.ts';
+import { parametersOf } from '../gateway/overview.ts';
 import { choicesOf } from '../gateway/plan.ts';
 import { CLIENT_LEFT, endRequest } from '../http/access-log.ts';
 import { jsonTextOf } from '../http/body.ts';
 import { type Answer, answerTo, NO_STORE } from '../http/reply.ts';
-import { HonoRequest } from '../http/request.ts';
+import { HonoRequest, routeParam } from '../http/request.ts';
 import { checkOrigin } from '../http/session.ts';
-import { invalid } from '../upstream/input.ts';
-import { ID_FORMS } from '../upstream/operation.ts';
+import { invalid, isExploded } from '../upstream/input.ts';
+import { formOf } from '../upstream/path.ts';
 import { openApiText } from './document.ts';
 import type { Serve } from './mcp-server.ts';
 import type { Route } from './route.ts';
@@ -20,9 +20,10 @@ import type { Route } from './route.ts';
 /** A route that agents call by its operation's name. */
 interface Tool {
   readonly route: Route;
-  /** The path's parameter, and the pattern of its value. */
-  readonly parameter: { readonly name: string; readonly form: string } | undefined;
-  readonly query: ReadonlySet<string>;
+  /** The path's parameters, and what the value of each matches. */
+  readonly parameters: readonly { readonly name: string; readonly forms: readonly RegExp[] }[];
+  /** Its query parameters; true for a list that is one parameter for each item. */
+  readonly query: ReadonlyMap<string, boolean>;
 }
 
 /** The tool of a route; undefined where the route is no read, or reads a secret. */
@@ -31,12 +32,14 @@ function toolOf(route: Route, { table, overviews }: Gateway['deps']): Tool | und
   const overview = overviews.find(({ id }) => id === route.operation);
   const reads = row ? [row] : Object.values(overview?.sections ?? {}).map(({ read }) => read);
   if (reads.some(({ method, secrets }) => method !== 'GET' || secrets)) return undefined;
-  if (!overview) {
-    const parameter = row?.idForm && { name: 'id', form: ID_FORMS[row.idForm] };
-    return { route, parameter, query: new Set(Object.keys(row?.query ?? {})) };
-  }
+  const ofPath = overview
+    ? parametersOf(overview)
+    : Object.entries(row?.params ?? {}).map(([name, form]) => ({ name, forms: [form] }));
+  const parameters = ofPath.map(({ name, forms }) => ({ name, forms: forms.map(formOf) }));
+  const ofRow = Object.entries(row?.query ?? {}).map(([name, schema]) => [name, isExploded(schema)] as const);
+  if (!overview) return { route, parameters, query: new Map(ofRow) };
   const { names, sized } = choicesOf(overview);
-  return { route, parameter: parameterOf(overview), query: new Set([...names.keys(), ...sized.keys()]) };
+  return { route, parameters, query: new Map([...names.keys(), ...sized.keys()].map((name) => [name, false])) };
 }
 
 /** `/mcp`, where `MCP` is on (`contract.md` section 12). `routes`: what tools stand for. */
@@ -116,8 +119,8 @@ const objectIn = (json: string) => (/^\s*\{/.test(json) ? json : `{"result":${js
 async function answerOf(outer: HonoRequest, tool: Tool | undefined, input: unknown): Promise<Answer> {
   if (!tool) throw GatewayError.of('unknown_endpoint');
   const { route } = tool;
-  const { id, query, error } = argumentsOf(tool, input);
-  const request = new ToolRequest(outer, { ...route, via: 'mcp', challenge: 'Bearer' }, { id, query });
+  const { error, ...given } = argumentsOf(tool, input);
+  const request = new ToolRequest(outer, { ...route, via: 'mcp', challenge: 'Bearer' }, given);
   outer.isEnvelope = true;
   const answer = await answered(request, () => {
     if (error) throw error;
@@ -137,39 +140,50 @@ async function answered(request: HonoRequest, handle: () => Answer | Promise<Ans
 }
 
 interface Arguments {
-  readonly id: string | undefined;
+  /** Of the path's parameters, by the names that they have in the router. */
+  readonly params: ReadonlyMap<string, string>;
   readonly query: string;
   readonly error?: GatewayError | undefined;
 }
 
 /** The arguments of a call, as the path and the query have them. */
-function argumentsOf({ parameter, query }: Tool, input: unknown): Arguments {
+function argumentsOf({ parameters, query }: Tool, input: unknown): Arguments {
   const all = new Map(isPlainObject(input) ? Object.entries(input).flatMap(pairsOf) : []);
-  const given = parameter && (all.get(parameter.name) ?? '');
-  if (parameter) all.delete(parameter.name);
+  const idOf = ({ name }: { readonly name: string }) => all.get(name)?.join() ?? '';
+  const params = new Map(parameters.map((one) => [routeParam(one.name), idOf(one)]));
+  const bad = parameters.filter((one) => !one.forms.every((form) => form.test(idOf(one))));
+  for (const { name } of parameters) all.delete(name);
   const unknown = [...all.keys()].filter((name) => !query.has(name));
-  const errors = unknown.map((field) => ({ code: 'unknown_name', message: 'is no argument here', field }));
-  const isId = !parameter || new RegExp(`^${parameter.form}$`).test(given ?? '');
-  if (!isId) errors.push({ code: 'invalid_format', message: 'expected an id', field: parameter.name });
-  const text = new URLSearchParams([...all]).toString();
-  return { id: isId ? given : undefined, query: text, error: errors.length > 0 ? invalid(errors) : undefined };
+  const errors = [
+    ...unknown.map((field) => ({ code: 'unknown_name', message: 'is no argument here', field })),
+    ...bad.map(({ name }) => ({ code: 'invalid_format', message: 'expected an id', field: name })),
+  ];
+  const pairs = [...all].flatMap(([name, texts]) =>
+    (query.get(name) ? texts : [texts.join()]).map((one) => [name, one]),
+  );
+  return {
+    params,
+    query: new URLSearchParams(pairs).toString(),
+    error: errors.length > 0 ? invalid(errors) : undefined,
+  };
 }
 
-/** A list is joined by commas, and `a` of `fields` is `fields[a]`. What is null is left out. */
-function pairsOf([name, value]: [string, unknown]): [string, string][] {
+/** `a` of `fields` is `fields[a]`. What is null is left out. */
+function pairsOf([name, value]: [string, unknown]): [string, string[]][] {
   if (value === null) return [];
   if (isPlainObject(value)) return Object.entries(value).flatMap(([key, one]) => pairsOf([`${name}[${key}]`, one]));
-  return [[name, Array.isArray(value) ? value.map(textOf).join(',') : textOf(value)]];
+  return [[name, (Array.isArray(value) ? value : [value]).map(textOf)]];
 }
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /** The GET that the call of a tool stands for. It comes from the same client, with the same headers. */
 class ToolRequest extends HonoRequest {
-  readonly #id: string | undefined;
+  readonly #params: Arguments['params'];
 
-  constructor(outer: HonoRequest, route: RouteFacts, { id, query }: Arguments) {
-    const path = outer.mounted + (id === undefined ? route.name : route.name.replace(/\{\w+\}/, id));
+  constructor(outer: HonoRequest, route: RouteFacts, { params, query }: Arguments) {
+    const inPath = (_: string, name: string) => encodeURIComponent(params.get(routeParam(name)) ?? '');
+    const path = outer.mounted + route.name.replaceAll(/\{(\w+)\}/g, inPath);
     const url = `${originOf(outer.head.url)}${path}${query && `?${query}`}`;
     const own: Record<string, string | undefined> = {
       ...NOT_OF_A_CALL,
@@ -179,11 +193,11 @@ class ToolRequest extends HonoRequest {
     const header = (name: string) => (Object.hasOwn(own, name) ? own[name] : outer.header(name));
     super({ method: 'GET', url, header }, route, outer.tools, outer.hono);
     this.session = outer.session;
-    this.#id = id;
+    this.#params = params;
   }
 
-  override get id(): string | undefined {
-    return this.#id;
+  override param(name: string): string {
+    return this.#params.get(name) ?? '';
   }
 }
 

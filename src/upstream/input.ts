@@ -37,7 +37,7 @@ function queryErrors(documented: NonNullable<Operation['query']>, query: string)
 const itemsOf = (value: string, list: z.ZodMiniArray) => (isExploded(list) ? [value] : value.split(','));
 
 /** Whether each item of a list in a query has a parameter of its own. */
-export const isExploded = (list: z.ZodMiniArray): boolean => z.globalRegistry.get(list)?.['explode'] === true;
+export const isExploded = (list: z.ZodMiniType): boolean => z.globalRegistry.get(list)?.['explode'] === true;
 
 /** @throws GatewayError `malformed_json`, `validation_failed` with one entry per bad field */
 export function checkBody<T>(schema: z.ZodMiniType<T>, text: string): T {

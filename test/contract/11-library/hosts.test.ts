@@ -171,6 +171,18 @@ inHosts(
   },
 );
 
+inHosts('`mcp: true` in code turns tools on, whose links lead through the mount', async (ask) => {
+  const name = 'listMembers';
+  upstream.next(name as OperationId, answer(200, '{"data":[],"links":{"next":"?page=3","prev":null}}'));
+  const params = { name, arguments: { org: 'acme' } };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
+  const call = (path: string) => ask(path, { token: secret(), method: 'POST', body, headers });
+  const { links } = (await call('/at/host/mcp')).json.result.structuredContent;
+  expect(links.next).toMatch(/^http:\/\/[^/]+\/at\/host\/v1\/orgs\/acme\/members\?page=3$/);
+  expect((await call('/books/mcp')).text).toBe('not here');
+});
+
 inHosts(says("A handler of the host reads and writes through the gateway's cache, limits and errors"), async (ask) => {
   const token = secret();
   const { plan } = (await ask(`/host${READ}`, { token })).json;

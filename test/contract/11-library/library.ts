@@ -102,7 +102,7 @@ export function hostOf({ runtime }: Pick<PorticoOptions, 'runtime'>) {
     onProblem: (problem, { operation = 'none' }) => ({ ...problem, title: 'Oh', status: 200, operation }),
   });
   const books = portico({ runtime, rows, overviews: [shelf] });
-  const others = portico({ runtime, rows: orgRows, overviews: orgs.overviews });
+  const others = portico({ runtime, rows: orgRows, overviews: orgs.overviews, mcp: true });
   const app = new Hono<HostEnv>()
     .use(async (c, next) => {
       await next();
