@@ -20,7 +20,7 @@ async function parsed(text: string): Promise<unknown> {
         });
       },
     );
-    return yaml.parse(text, { merge: true, maxAliasCount: 10_000, logLevel: 'error' });
+    return yaml.parse(text, { merge: true, logLevel: 'error' });
   }
 }
 

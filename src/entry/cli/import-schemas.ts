@@ -68,9 +68,10 @@ export class Schemas {
 
   /** Without its description, but where that is an argument. */
   #bare(given: unknown, told: string): string {
-    const { allOf, nullable, description, ...others } = objectOf(given);
+    const { allOf, nullable, ...others } = objectOf(given);
     const [only, second] = listOf(allOf);
-    const isOne = only !== undefined && second === undefined && Object.keys(others).length === 0;
+    const isOne =
+      only !== undefined && second === undefined && Object.keys(others).every((name) => name === 'description');
     const schema = isOne ? { nullable } : this.#document.merged(given);
     for (const word of UNSAID) if (word in schema) this.notes.push(`${told}: \`${word}\` is not checked`);
     const types = [schema['type']].flat().filter((type) => type !== undefined);

@@ -19,12 +19,12 @@ export async function rowsFrom(file: string): Promise<string> {
   const document = await ApiDocument.read(file);
   const own = await ownNames();
   const schemas = new Schemas(document, new Names([...own.schemas, 'NaN', 'Infinity']));
-  const rows = new Rows(document, schemas, new Names(own.calls));
+  const rows = new Rows(document, schemas, own.calls);
   const table = block('export const rows = defineRows({', rows.print(), '});');
   const said = new Map(
     listOf(document.whole['tags']).map((tag) => [objectOf(tag)['name'], objectOf(tag)['description']]),
   );
-  const tags = [...rows.groups].map(([group, name]) => {
+  const tags = [...rows.tags].map(([group, name]) => {
     const description = literal(brief(said.get(name)) || `${plain(name)}.`);
     return `${group}: { name: ${literal(plain(name))}, description: ${description} },`;
   });
@@ -32,9 +32,9 @@ export async function rowsFrom(file: string): Promise<string> {
   const code = parts.join('\n\n');
   const bare = code.replaceAll(/"(?:[^"\\]|\\.)*"|\/\/.*$/gm, '');
   const used = HELPERS.split(' ').filter((name) => new RegExp(String.raw`\b${name}\(`).test(bare));
-  const imports = [`import { ${used.join(', ')} } from 'portico';`];
-  if (bare.includes('z.')) imports.unshift("import * as z from 'zod/mini';");
-  return `${[headOf(document.whole).map(comment).join('\n'), imports.join('\n'), code].join('\n\n')}\n`;
+  const imports = [`import { ${used.join(', ')} } from "portico";`];
+  if (bare.includes('z.')) imports.unshift('import * as z from "zod/mini";');
+  return `${[headOf(document).map(comment).join('\n'), imports.join('\n'), code].join('\n\n')}\n`;
 }
 
 /** Names that calls and schemas of every gateway have in its document. */
@@ -46,11 +46,14 @@ async function ownNames() {
     readonly components: { readonly schemas: object };
     readonly paths: Readonly<Record<string, Readonly<Record<string, { readonly operationId: string }>>>>;
   };
-  const calls = Object.values(paths).flatMap((path) => Object.values(path).map(({ operationId }) => operationId));
-  return { schemas: Object.keys(components.schemas), calls, paths: Object.keys(paths) };
+  const calls = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { operationId: id }]) => ({ id, method, path })),
+  );
+  return { schemas: Object.keys(components.schemas), calls };
 }
 
-function headOf(whole: Json): string[] {
+function headOf(document: ApiDocument): string[] {
+  const { whole } = document;
   const { title, version } = objectOf(whole['info']);
   const [server, ...others] = listOf(whole['servers']).map(urlOf);
   const keys = Object.entries(objectOf(objectOf(whole['components'])['securitySchemes']));
@@ -59,9 +62,9 @@ function headOf(whole: Json): string[] {
     `Printed by \`portico import\` from ${String(title)} ${String(version)}, OpenAPI ${String(whole['openapi'])}. It is yours to change.`,
     `Paths are below UPSTREAM_BASE_URL: ${server === undefined ? 'the document names no server' : `here ${server}`}.`,
     ...(others.length > 0 ? [`Other servers: ${others.join(', ')}`] : []),
-    ...keys.map(([name, scheme]) => `Keys, ${name}: ${keyIn(objectOf(scheme))}. \`headers\` of portico() sends it.`),
+    ...keys.map(([name, scheme]) => `Key ${name}: ${keyIn(document.object(scheme))}`),
     'Nothing is cached until its row says so: cache: { fresh: 30, stale: 60, onError: 3600 }',
-    'Lengths, ranges and patterns are checked by the upstream alone.',
+    'Lengths, ranges and patterns are checked by the upstream alone. Texts in a path are letters, digits, _ . ~ and -',
     ...(apart.length > 0 ? [`Webhooks are not here: ${apart.join(', ')}`] : []),
   ];
 }
@@ -69,9 +72,13 @@ function headOf(whole: Json): string[] {
 /** With the default values of its variables. */
 function urlOf(server: unknown): string {
   const { url, variables } = objectOf(server);
-  const valueOf = (whole: string, name: string) => String(objectOf(objectOf(variables)[name])['default'] ?? whole);
-  return String(url).replaceAll(/\{([^{}]*)\}/g, valueOf);
+  return String(url).replaceAll(/\{([^{}]*)\}/g, (whole, name: string) => {
+    const { default: value = whole } = objectOf(objectOf(variables)[name]);
+    return String(value);
+  });
 }
 
 const keyIn = ({ type, scheme, in: where, name }: Json) =>
-  [type, scheme, where, name].filter((one) => typeof one === 'string').join(' ');
+  `${[type, scheme, where, name].filter((one) => typeof one === 'string').join(' ')}. ${
+    where === 'query' || where === 'cookie' ? 'It cannot be sent' : 'Sent by `headers` of portico()'
+  }`;
