@@ -33,10 +33,10 @@ export function queryOf(parameter: Json, document: ApiDocument): string {
 }
 
 /** A schema of what is text in a query. */
-function textOf({ type, format, minimum, enum: values }: Json, description: string): string {
+function textOf({ type, minimum, enum: values }: Json, description: string): string {
   const words = literal(description);
   const all = type === 'boolean' ? ['true', 'false'] : listOf(values).filter((value) => value !== null);
   if (all.length > 0) return `documented(z.enum(${literal([...new Set(all.map(String))])}), { description: ${words} })`;
   if (type === 'integer') return `integerText(${words}${Number.isInteger(minimum) ? `, ${String(minimum)}` : ''})`;
-  return format === 'date-time' ? `timestampText(${words})` : `anyText(${words})`;
+  return `anyText(${words})`;
 }

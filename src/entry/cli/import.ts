@@ -9,7 +9,7 @@ import { Schemas } from './import-schemas.ts';
 import { block, brief, comment, literal, Names, plain } from './import-words.ts';
 
 /** Of `portico`, as the printed file uses them. */
-const HELPERS = 'anyText defineRows documented flag integer integerText number resource text timestamp timestampText';
+const HELPERS = 'anyText defineRows documented flag integer integerText number resource text timestamp';
 
 /**
  * A table of rows, as code, from an OpenAPI document in a file of JSON or YAML.
