@@ -27,9 +27,9 @@ export class Schemas {
 
   /** A schema with a name: what the document names, or else one that is called so. */
   body(schema: unknown, name: string): string {
-    return this.#document.target(schema).pointer === undefined
-      ? this.#named(schema, this.#names.of(name, 'Body'))
-      : this.#code(schema, name);
+    const { pointer, value } = this.#document.target(schema);
+    const isNamed = pointer !== undefined && value !== undefined && objectOf(schema)['nullable'] !== true;
+    return isNamed ? this.#constant(pointer, value) : this.#named(schema, this.#names.of(name, 'Body'));
   }
 
   #named(schema: unknown, name: string): string {
@@ -45,9 +45,10 @@ export class Schemas {
   /** `told`: words for what has no description. */
   #code(schema: unknown, told: string): string {
     const { pointer, value } = this.#document.target(schema);
-    if (pointer !== undefined && value !== undefined) return this.#constant(pointer, value);
-    if (pointer !== undefined) this.notes.push(`${told}: ${pointer} is not in the document`);
-    const code = this.#bare(value, told);
+    const isReference = pointer !== undefined && objectOf(schema)['nullable'] !== true;
+    if (isReference && value !== undefined) return this.#constant(pointer, value);
+    if (isReference) this.notes.push(`${told}: ${pointer} is not in the document`);
+    const code = this.#bare(isReference ? undefined : schema, told);
     return code.startsWith('z.') ? documented(code, { description: brief(objectOf(value)['description']) }) : code;
   }
 
@@ -68,10 +69,10 @@ export class Schemas {
 
   /** Without its description, but where that is an argument. */
   #bare(given: unknown, told: string): string {
-    const { allOf, nullable, ...others } = objectOf(given);
-    const [only, second] = listOf(allOf);
-    const isOne =
-      only !== undefined && second === undefined && Object.keys(others).every((name) => name === 'description');
+    const { $ref, allOf, nullable, ...others } = objectOf(given);
+    const [only, second] = $ref === undefined ? listOf(allOf) : [{ $ref }];
+    const isAlone = $ref !== undefined || Object.keys(others).every((name) => name === 'description');
+    const isOne = only !== undefined && second === undefined && isAlone;
     const schema = isOne ? { nullable } : this.#document.merged(given);
     for (const word of UNSAID) if (word in schema) this.notes.push(`${told}: \`${word}\` is not checked`);
     const types = [schema['type']].flat().filter((type) => type !== undefined);
