@@ -161,7 +161,7 @@ export class Schemas {
     this.notes = [];
     const code = this.#code(field, name);
     const { readOnly, writeOnly } = this.#document.object(field);
-    const isEndless = /^(?:z\.nullable\()*z\.(?:lazy|union)\(.*\bz\.lazy\(|^(?:z\.nullable\()*z\.lazy\(/s.test(code);
+    const isEndless = /^(?:z\.nullable\(|documented\()*z\.(?:union\(\[\s*z\.)?lazy\(/.test(code);
     if (isRequired && isEndless) this.notes.push(`${name}: required, and it has itself in it`);
     const isThere = isRequired && !isEndless && readOnly !== true && writeOnly !== true;
     const lines = [...this.takeNotes(), `${keyOf(name)}: ${isThere ? code : `z.optional(${code})`},`];

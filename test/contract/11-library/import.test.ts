@@ -199,27 +199,40 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       pair: { type: 'array', prefixItems: [text] },
       gone: ref('Gone'),
       elsewhere: { $ref: 'other.json#/Pet' },
+      sum: ref('Sum'),
     };
     const code = await printed(
-      api({
-        '/v1/all': { get: { operationId: 'all', ...answered(object(all, { required: Object.keys(all) })) } },
-        '/v1/any': {
-          get: { operationId: 'any', responses: { '2XX': { content: { 'application/problem+json': {} } } } },
+      api(
+        {
+          '/v1/all': { get: { operationId: 'all', ...answered(object(all, { required: Object.keys(all) })) } },
+          '/v1/any': {
+            get: { operationId: 'any', responses: { '2XX': { content: { 'application/problem+json': {} } } } },
+          },
+          '/v1/gone': { get: { operationId: 'gone', ...answered(ref('Gone')) } },
+          '/v1/perhaps': {
+            get: { operationId: 'perhaps', ...answered({ $ref: '#/paths/~1v1~1map/x-it', nullable: true }) },
+          },
+          '/v1/list': { get: { operationId: 'list', ...answered(list(text), { headers: { Link: {} } }) } },
+          '/v1/map': {
+            'x-it': object({ a: text }),
+            get: { operationId: 'map', ...answered({ additionalProperties: text }) },
+          },
+          '/v1/pages': {
+            get: {
+              operationId: 'pages',
+              ...answered(object({ results: list({}), next: { type: ['string', 'null'] } })),
+            },
+          },
+          '/v1/google': {
+            get: { operationId: 'google', ...answered(object({ items: list({}), nextPageToken: text })) },
+          },
         },
-        '/v1/gone': { get: { operationId: 'gone', ...answered(ref('Gone')) } },
-        '/v1/perhaps': {
-          get: { operationId: 'perhaps', ...answered({ $ref: '#/paths/~1v1~1map/x-it', nullable: true }) },
+        {
+          components: {
+            schemas: { Sum: object({ left: { oneOf: [ref('Sum'), { type: 'number' }] } }, { required: ['left'] }) },
+          },
         },
-        '/v1/list': { get: { operationId: 'list', ...answered(list(text), { headers: { Link: {} } }) } },
-        '/v1/map': {
-          'x-it': object({ a: text }),
-          get: { operationId: 'map', ...answered({ additionalProperties: text }) },
-        },
-        '/v1/pages': {
-          get: { operationId: 'pages', ...answered(object({ results: list({}), next: { type: ['string', 'null'] } })) },
-        },
-        '/v1/google': { get: { operationId: 'google', ...answered(object({ items: list({}), nextPageToken: text })) } },
-      }),
+      ),
     );
     const { rows, call, next, lines, idle } = await gatewayOf(code);
     expect([rows['list'], rows['pages'], rows['google'], rows['all']].map((row) => row?.page)).toEqual([
@@ -234,7 +247,16 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       'elsewhere: other.json#/Pet is',
     ])
       expect(code).toContain(`// ${word}`);
-    next('all', { mixed: null, none: null, sure: 5, either: null, pair: ['a', 1], gone: 1, elsewhere: {} });
+    next('all', {
+      mixed: null,
+      none: null,
+      sure: 5,
+      either: null,
+      pair: ['a', 1],
+      gone: 1,
+      elsewhere: {},
+      sum: { left: { left: 1 } },
+    });
     next('any', '[1.0]');
     next('list', '["a"]');
     next('map', '{"__proto__":"a"}');
