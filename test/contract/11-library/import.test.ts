@@ -150,7 +150,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
     };
     next('postV1Pets', { ...whole, age: 3 });
     expect((await call('/v1/pets', { body: whole })).status).toBe(200);
-    const { shape } = rows['postV1Pets']?.answer as unknown as { readonly shape: object };
+    const { shape } = rows['postV1Pets']!.answer as unknown as { readonly shape: object };
     expect(Object.keys(shape)).toEqual([...Object.keys(PETS.components.schemas.Pet.properties), 'age']);
     next('getPet', whole);
     expect((await call(`/v1/pets/${ID}`)).status).toBe(200);
