@@ -5,7 +5,7 @@ import { itemOf, itemsOfIssue } from './issues.ts';
 import type { Operation } from './operation.ts';
 
 /** Four times what a documented body can have. Checking ten times as many would block the process for a while. */
-const MAX_VALUES = 1_000;
+export const MAX_VALUES = 1_000;
 /** An answer lists no more errors than this. */
 const MAX_ITEMS = 50;
 
