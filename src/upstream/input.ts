@@ -24,6 +24,10 @@ export function checkInput(
   }
 }
 
+/** Whether a query may have this parameter. */
+export const fitsQuery = ({ query = {} }: Pick<Operation, 'query'>, name: string, value: string): boolean =>
+  queryErrors(query, new URLSearchParams([[name, value]]).toString()).length === 0;
+
 function queryErrors(documented: NonNullable<Operation['query']>, query: string): ErrorItem[] {
   const bad = new Map<string, ErrorItem>();
   for (const [name, value] of new URLSearchParams(query)) {
