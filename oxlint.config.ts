@@ -169,6 +169,7 @@ export default defineConfig({
     'dist',
     'coverage',
     'worker-configuration.d.ts',
+    'test/full/import/{apps,generated}', // compiled by its step, against what it prints
     'test/full/openapi-clients',
     'test/full/package/app', // compiled by its test, against the package
     'client/src/openapi.ts',

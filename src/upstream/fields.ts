@@ -80,7 +80,8 @@ export function exampleOf(schema: z.core.$ZodType): unknown {
   const { def } = (schema as z.core.$ZodTypes)._zod; // zod's documented way to tell schemas apart
   if (def.type === 'object')
     return Object.fromEntries(Object.entries(def.shape).map(([name, field]) => [name, exampleOf(field)]));
-  if (def.type === 'array') return [exampleOf(def.element)];
+  if (def.type === 'array') return [exampleOf(def.element)].filter((item) => item !== undefined);
+  if (def.type === 'lazy') return undefined; // what has itself in it ends there
   if (def.type === 'enum') return Object.values(def.entries)[0];
   if (def.type === 'literal') return def.values[0];
   if (def.type === 'union' && def.options[0]) return exampleOf(def.options[0]);

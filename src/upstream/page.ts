@@ -41,11 +41,14 @@ export function itemOf(answer: Schema | null, page?: Page): Schema | undefined {
 /** The fields of an object. */
 export function shapeOf(schema: Schema | undefined): z.core.$ZodShape {
   const def = defOf(schema);
-  if (def && 'innerType' in def) return shapeOf(def.innerType);
   return def?.type === 'object' ? def.shape : {};
 }
 
-const defOf = (schema: Schema | undefined) => (schema as z.core.$ZodTypes | undefined)?._zod.def;
+/** Of what is there where it is optional, or may be null. */
+function defOf(schema: Schema | undefined): z.core.$ZodTypes['_zod']['def'] | undefined {
+  const def = (schema as z.core.$ZodTypes | undefined)?._zod.def;
+  return def && 'innerType' in def ? defOf(def.innerType) : def;
+}
 
 /** What is wrong with a page, after the name of its row; undefined if nothing is. */
 export function pageFlaw(answer: Schema | null, page: Page): string | undefined {

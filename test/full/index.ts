@@ -38,6 +38,7 @@ const STEPS: Readonly<Record<string, readonly string[]>> = {
   'ten times as many random runs, from another beginning': ['vitest', 'run', '--testTimeout', '600000', ...random],
   'the model of notes: ten thousand schedules': model('--schedules', '10000', '--seed', SEED),
   'types that openapi-typescript makes, and the packed client': ['node', 'scripts/check-clients.ts'],
+  'import: rows of three documents of others': ['node', 'test/full/import/index.ts'],
   'mcp: what the conformance suite of the protocol asks of any server': ['node', 'test/full/mcp/index.ts'],
   'the first steps of the README': ['node', 'scripts/outside.ts'],
   'the site': ['npm', 'run', 'docs'],

@@ -42,6 +42,7 @@ const LEAVES: Partial<Record<Def['type'], string>> = {
   boolean: 'true',
   null: 'null',
   unknown: 'null',
+  lazy: 'null', // what has itself in it ends there
 };
 
 /** The documented example, else one made by walking the schema; `extras` go into every open object on the way. */

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -119,9 +120,19 @@ describe('portico on the command line', () => {
       ['client', 'node.ts'],
       'portico: portico client needs openapi-typescript: npm install --save-dev openapi-typescript typescript@5\n',
     ],
+    [['import', 'node.ts'], 'the document is no JSON, and portico import needs yaml for it: npm install yaml\n'],
     [['paint'], 'portico: there is no command paint; --help names all\n', 64],
   ] as const)('says in a sentence what is wrong with %s', ([args, words, expected = 1]) => {
     expect(cli(...args)).toEqual({ status: expected, stdout: '', stderr: expect.stringContaining(words) });
+  });
+
+  it('prints rows for the calls of a document', () => {
+    writeFileSync(join(folder, 'openapi.json'), cli('openapi', 'node.ts').stdout);
+    const { stdout } = cli('import', 'openapi.json');
+    expect(stdout).toContain('at: "GET /api/v2/badge/"');
+    writeFileSync(join(folder, 'imported.ts'), `${stdout}\nconsole.log(Object.keys(rows).length > 0);\n`);
+    expect(node('imported.ts').stdout).toBe('true\n');
+    rmSync(join(folder, 'imported.ts'));
   });
 
   it('says its version', () => {

@@ -1,0 +1,77 @@
+import { type ApiDocument, type Json, objectOf } from './import-document.ts';
+import { literal } from './import-words.ts';
+
+/** Why an operation is no row. */
+export class Unsaid extends Error {}
+
+const isJson = (type: string) => /^(application\/([\w.+-]+\+)?json|\*\/\*)\s*(;|$)/i.test(type);
+
+/** What an operation sends. Undefined: nothing. */
+export function bodyOf({ requestBody }: Json, document: ApiDocument) {
+  const { content: given, required } = document.object(requestBody);
+  const content = objectOf(given);
+  const types = Object.keys(content);
+  if (types.length === 0) return undefined;
+  const json = types.find(isJson);
+  if (json === undefined) throw new Unsaid(`its body is ${types.join(', ')}`);
+  const others = types.filter((type) => type !== json);
+  const notes = others.length > 0 ? [`its body may also be ${others.join(', ')}`] : [];
+  if (!/^(application\/json|\*)/i.test(json)) notes.push(`its body is ${json}, and is sent as application/json`);
+  return { schema: objectOf(content[json])['schema'], isOptional: required !== true, notes };
+}
+
+/** What it answers with when all is well. */
+export function answerOf({ responses: given }: Json, document: ApiDocument) {
+  const responses = objectOf(given);
+  const statuses = Object.keys(responses);
+  const good = statuses.filter((status) => /^2(\d\d|XX)$/i.test(status));
+  const wanted = good.length > 0 ? good : statuses.filter((status) => status === 'default');
+  const all = wanted.map((status) => {
+    const { content, headers } = document.object(responses[status]);
+    return { status, types: Object.keys(objectOf(content)), content: objectOf(content), headers: objectOf(headers) };
+  });
+  const elsewhere = statuses.find((status) => status.startsWith('3') && good.length === 0);
+  if (elsewhere !== undefined) throw new Unsaid(`its answer is ${elsewhere}, which leads elsewhere`);
+  const one = all.find(({ types }) => types.some(isJson)) ?? all.find(({ types }) => types.length === 0);
+  if (!one && all.length > 0) throw new Unsaid(`its answer is ${all.flatMap(({ types }) => types).join(', ')}`);
+  const json = one?.types.find(isJson);
+  const others = one?.types.filter((type) => type !== json) ?? [];
+  const notes = all
+    .filter(({ types, status }) => status !== one?.status && types.length > 0)
+    .map(({ status }) => `its answer ${status} may be another`);
+  if (others.length > 0) notes.push(`its answer may also be ${others.join(', ')}: JSON is asked for`);
+  if (good.length === 0) notes.push(`its good answer is not said, ${one ? 'this is the default' : 'only errors'}`);
+  const schema = json === undefined ? undefined : objectOf(one?.content[json])['schema'];
+  return { schema, isEmpty: json === undefined, headers: one?.headers ?? {}, notes };
+}
+
+const is = (type: string, one: Json) => [one['type']].flat().includes(type);
+
+const SIZE = /^(page_?size|per_?page|limit|max_?results)$/i;
+
+/** The page that an answer is by the usual names; none of other names. `query`: names of parameters. */
+export function pageIn(
+  { schema, headers }: { readonly schema: unknown; readonly headers: Json },
+  query: readonly string[],
+  document: ApiDocument,
+): string[] {
+  const at = (from: Json, name: string) => document.merged(objectOf(from['properties'])[name]);
+  const top = document.merged(schema);
+  const next = at(top, 'next');
+  const link = at(at(top, 'links'), 'next');
+  const size = query.find((name) => SIZE.test(name));
+  const members = is('array', top)
+    ? Object.keys(headers).some((name) => /^link$/i.test(name)) && { items: '' }
+    : is('array', at(top, 'results')) && (is('string', next) || next['anyOf'])
+      ? { items: '/results', next: '/next', links: ['/previous'] }
+      : is('array', at(top, 'data')) && (is('string', link) || link['anyOf'])
+        ? {
+            items: '/data',
+            next: '/links/next',
+            links: ['first', 'prev', 'last', 'self'].map((name) => `/links/${name}`),
+          }
+        : is('array', at(top, 'items')) && is('string', at(top, 'nextPageToken')) && { items: '/items' };
+  if (!members) return [];
+  const page = Object.entries({ ...members, ...(size !== undefined && { size }) });
+  return [`page: { ${page.map(([name, value]) => `${name}: ${literal(value)}`).join(', ')} },`];
+}

@@ -1,0 +1,123 @@
+import { readFile } from 'node:fs/promises';
+import { isPlainObject } from '../../core/json.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export const objectOf = (value: unknown): Json => (isPlainObject(value) ? value : {});
+export const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+const YAML = 'yaml';
+
+/** @throws Error in words where it is neither JSON nor YAML, or yaml is not installed */
+async function parsed(text: string): Promise<unknown> {
+  try {
+    return JSON.parse(text);
+  } catch {
+    const yaml = await (import(YAML) as Promise<{ parse(yaml: string, options: object): unknown }>).catch(
+      (cause: unknown) => {
+        throw new Error(`the document is no JSON, and portico import needs ${YAML} for it: npm install ${YAML}`, {
+          cause,
+        });
+      },
+    );
+    return yaml.parse(text, { merge: true, logLevel: 'error' });
+  }
+}
+
+/** What a reference leads to. */
+interface Target {
+  readonly value: unknown;
+  /** The last reference on the way; undefined where there was none. */
+  readonly pointer?: string | undefined;
+}
+
+const MOST_HOPS = 20;
+
+/** An OpenAPI document and the references in it. */
+export class ApiDocument {
+  readonly whole: Json;
+
+  constructor(whole: Json) {
+    this.whole = whole;
+  }
+
+  /** @throws Error in words for what is no OpenAPI 3 document */
+  static async read(file: string): Promise<ApiDocument> {
+    const whole = objectOf(await parsed(await readFile(file, 'utf8')));
+    if (!/^3\.\d/.test(String(whole['openapi']))) throw new Error(`${file} is no OpenAPI 3 document`);
+    return new ApiDocument(whole);
+  }
+
+  /** The value, or what it refers to: undefined where that is not in the document. */
+  target(value: unknown): Target {
+    let target: Target = { value };
+    for (let hops = 0; isPlainObject(target.value) && typeof target.value['$ref'] === 'string'; hops++) {
+      const pointer = target.value['$ref'];
+      target = { pointer, value: hops < MOST_HOPS ? this.#at(pointer) : undefined };
+    }
+    return target;
+  }
+
+  /** The object that it is or refers to; an empty one if it is none. */
+  object(value: unknown): Json {
+    return objectOf(this.target(value).value);
+  }
+
+  #at(pointer: string): unknown {
+    if (!pointer.startsWith('#/')) return undefined;
+    let at: unknown = this.whole;
+    for (const part of pointer.slice(2).split('/')) {
+      const name = unescaped(part).replaceAll('~1', '/').replaceAll('~0', '~');
+      at = typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as Json)[name] : undefined;
+    }
+    return at;
+  }
+
+  /** The schema with all parts of `allOf` in it. */
+  merged(schema: unknown, within: readonly unknown[] = []): Json {
+    const { allOf, ...own } = this.object(schema);
+    if (!Array.isArray(allOf) || within.includes(allOf)) return own;
+    const parts: readonly Json[] = [...allOf.map((part) => this.merged(part, [...within, allOf])), own];
+    return {
+      ...Object.assign({}, ...parts),
+      properties: Object.fromEntries(parts.flatMap(({ properties }) => Object.entries(objectOf(properties)))),
+      required: parts.flatMap(({ required }) => listOf(required)),
+      description: own['description'] ?? parts[0]?.['description'],
+    } as Json;
+  }
+
+  /** Names of its fields, at any depth, that tell of a secret. */
+  secretsIn(schema: unknown, found = new Set<string>(), seen = new Set<unknown>()): Set<string> {
+    const { value: at } = this.target(schema);
+    if (!isPlainObject(at) || seen.has(at)) return found;
+    seen.add(at);
+    for (const [name, field] of Object.entries(objectOf(at['properties']))) {
+      const { type, format } = this.object(field);
+      if (format === 'password' || (listOf([type].flat()).includes('string') && isSecret(name))) found.add(name);
+      this.secretsIn(field, found, seen);
+    }
+    for (const part of [at['allOf'], at['anyOf'], at['oneOf'], at['items'], at['additionalProperties']])
+      for (const one of [part].flat()) this.secretsIn(one, found, seen);
+    return found;
+  }
+}
+
+const SECRET =
+  /(^|_)(token|secret|password|passwd|passphrase|api_?key|private_?key|secret_?key|access_?key|credentials?)$/;
+const OF_PAGES = /(page|next|prev|previous|continuation|sync)_?token$/;
+
+function isSecret(name: string): boolean {
+  const words = name
+    .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, '_')
+    .replaceAll('-', '_')
+    .toLowerCase();
+  return SECRET.test(words) && !OF_PAGES.test(words);
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
