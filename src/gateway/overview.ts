@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { checkInput } from '../upstream/input.ts';
 import { groupIn, type Operation, type ParamsOf } from '../upstream/operation.ts';
-import { DIGITS, formOf } from '../upstream/path.ts';
+import { type Form, formOf } from '../upstream/path.ts';
 import type { Table } from '../upstream/table.ts';
 
 /** Stands for the text of a parameter in the overview's path. */
@@ -84,8 +84,8 @@ const listFirst = (a: From, b: From) => Number(!a.list) - Number(!b.list);
 /** A parameter of an overview's path. */
 interface Parameter {
   readonly name: string;
-  /** The sources of regular expressions that it has to match: of each parameter of a row for which it stands. */
-  readonly forms: readonly [string, ...string[]];
+  /** The forms that it has to have: of each parameter of a row for which it stands. */
+  readonly forms: readonly [Form, ...Form[]];
   /** The first row's, and the name there. */
   readonly read: Operation | undefined;
   readonly own: string;
@@ -96,7 +96,7 @@ export function parametersOf({ path, sections }: Overview): readonly Parameter[]
     const places = Object.values(sections).flatMap(({ read, params = {} }) =>
       Object.entries(read.params).flatMap(([own, form]) => (isOfPath(params[own], name) ? { read, own, form } : [])),
     );
-    const [first = DIGITS, ...others] = new Set(places.map(({ form }) => form));
+    const [first = 'digits', ...others] = new Set(places.map(({ form }) => form));
     const { read, own = name } = places[0] ?? {};
     return { name, forms: [first, ...others], read, own };
   });
@@ -299,6 +299,8 @@ function checkList({ params = {}, query = {} }: Section, [source, other]: readon
   if (other?.list || Object.values(query).includes(source)) refused('may look for one parameter of its path in a list');
   if (!list.page) refused(`looks in \`${list.id}\`, which is no page`);
   const missing = Object.keys(list.params).find((name) => params[name] === undefined || isFrom(params[name]));
+  const own = Object.keys(params).find((name) => params[name] !== source && !Object.hasOwn(list.params, name));
+  if (own !== undefined) refused(`looks in \`${list.id}\`, which has items of any \`${own}\``);
   if (missing !== undefined) refused(`looks in \`${list.id}\`, which needs a \`${missing}\``);
 }
 

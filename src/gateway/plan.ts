@@ -1,7 +1,7 @@
 import type { ErrorItem, GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/port.ts';
-import { invalid } from '../upstream/input.ts';
+import { fitsQuery, invalid } from '../upstream/input.ts';
 import { itemOf, itemsAt, type Page, shapeOf } from '../upstream/page.ts';
 import { formOf, joined } from '../upstream/path.ts';
 import type { Read, ReadRows } from '../upstream/read.ts';
@@ -38,7 +38,7 @@ export class DependsOn {
   /** The name of the base. */
   readonly section: string;
   /** The members that are taken, each with what it has to be. */
-  readonly #taken: readonly { readonly member: string; readonly form: RegExp }[];
+  readonly #taken: readonly { readonly member: string; readonly form: Pick<RegExp, 'test'> }[];
   /** The member that is the id of an item of the page. */
   readonly #id: string;
   readonly #page: Page | undefined;
@@ -47,7 +47,11 @@ export class DependsOn {
 
   constructor({ section, member, list }: From, { read, params = {}, query = {} }: Section) {
     const ofPath = Object.entries(read.params).map(([name, form]) => ({ value: params[name], form: formOf(form) }));
-    const places = [...ofPath, ...Object.values(query).map((value) => ({ value, form: /./ }))];
+    const ofQuery = Object.entries(query).map(([name, value]) => ({
+      value,
+      form: { test: (text: string) => text !== '' && fitsQuery(read, name, text) },
+    }));
+    const places = [...ofPath, ...ofQuery];
     this.section = section;
     this.#taken = places.flatMap(({ value, form }) => (isFrom(value) ? { member: value.member, form } : []));
     this.#id = member;

@@ -180,7 +180,7 @@ function inputOf({ id: row, params: forms, path }: Operation, { params = {}, que
       throw new TypeError(
         `\`${name}\` of \`${row}\` is no whole number that JavaScript keeps exactly: give it as text`,
       );
-    if (!formOf(forms[name] ?? '').test(String(value))) throw GatewayError.of('not_found');
+    if (!formOf(forms[name] ?? 'digits').test(String(value))) throw GatewayError.of('not_found');
     return String(value);
   });
   const pairs = Object.entries(query).map(([name, value]) => [name, String(value)]);

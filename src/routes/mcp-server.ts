@@ -13,7 +13,7 @@ import {
 // of other modules it has types only.
 
 /** Calls a tool. `text`: the JSON of its answer or problem. */
-type Call = (name: string, input: unknown) => Promise<{ readonly text: string; readonly isError: boolean }>;
+type Call = (name: string) => Promise<{ readonly text: string; readonly isError: boolean }>;
 
 /** Answers one message. In the result of a tool `structuredContent` is `{}`: the caller puts the JSON there. */
 export type Serve = (request: Request, message: unknown, call: Call) => Promise<Response>;
@@ -34,9 +34,9 @@ export function serveBy(document: string, names: readonly string[], version: str
   const serverFor = (call: Call) => {
     const server = new Server({ name: 'portico', version }, options);
     server.setRequestHandler('tools/list', () => ({ tools }));
-    server.setRequestHandler('tools/call', async ({ params: { name, arguments: input } }) => {
+    server.setRequestHandler('tools/call', async ({ params: { name } }) => {
       if (!known.has(name)) throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is no such tool');
-      const { text, isError } = await call(name, input);
+      const { text, isError } = await call(name);
       return { content: [{ type: 'text', text }], structuredContent: {}, ...(isError && { isError }) };
     });
     return server;

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import { originOf } from '../core/http-url.ts';
-import { isPlainObject, isTooDeep, valueOf } from '../core/json.ts';
+import { extentOf, isPlainObject, MAX_DEPTH, valueOf } from '../core/json.ts';
 import type { RouteFacts } from '../core/request.ts';
 import { VERSION } from '../core/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -11,7 +11,7 @@ import { jsonTextOf } from '../http/body.ts';
 import { type Answer, answerTo, NO_STORE } from '../http/reply.ts';
 import { HonoRequest, routeParam } from '../http/request.ts';
 import { checkOrigin } from '../http/session.ts';
-import { invalid, isExploded } from '../upstream/input.ts';
+import { invalid, isExploded, MAX_VALUES } from '../upstream/input.ts';
 import { formOf } from '../upstream/path.ts';
 import { openApiText } from './document.ts';
 import type { Serve } from './mcp-server.ts';
@@ -61,14 +61,15 @@ export function mcpRoute(gateway: Gateway, routes: readonly Route[]): Route {
     async handle(request) {
       if (request.header('origin') !== undefined) checkOrigin(request);
       void request.credential; // without one nothing is answered
-      const message = messageIn((await jsonTextOf(request)) ?? '');
-      if (message === undefined) return refusal(-32_700, 'The body is no JSON');
+      const text = (await jsonTextOf(request)) ?? '';
+      const message = messageIn(text);
+      if (message === undefined) return refusal(-32_700, 'The body is no JSON, or too much of it');
       if (Array.isArray(message) || !request.hono) return refusal(-32_600, 'One message at a time');
       // What speaks the protocol is loaded only now.
       serve ??= (await import('./mcp-server.ts')).serveBy(await openApiText(gateway.deps), [...tools.keys()], VERSION);
       let called: Answer | undefined;
-      const response = await serve(request.hono.req.raw, message, async (name, input) => {
-        called = await answerOf(request, tools.get(name), input);
+      const response = await serve(request.hono.req.raw, message, async (name) => {
+        called = await answerOf(gateway, request, tools.get(name), argumentsIn(text));
         return { text: jsonOf(called), isError: called.status >= 400 };
       });
       if (called?.status === 401 || called?.status === CLIENT_LEFT) return called;
@@ -77,14 +78,18 @@ export function mcpRoute(gateway: Gateway, routes: readonly Route[]): Route {
   };
 }
 
-/** The message of a body; undefined if it is no JSON. Integers that JavaScript would round stay text. */
+/** The message of a body; undefined if it is no JSON, or deeper or longer than other bodies may be. */
 function messageIn(text: string): unknown {
   try {
-    return isTooDeep(text) ? undefined : valueOf(text);
+    const { depth, values } = extentOf(text);
+    return depth > MAX_DEPTH || values > MAX_VALUES ? undefined : (JSON.parse(text) as unknown);
   } catch {
     return undefined;
   }
 }
+
+/** What a tool is called with. Integers that JavaScript would round stay text. */
+const argumentsIn = (text: string) => (valueOf(text) as { params?: { arguments?: unknown } }).params?.arguments;
 
 const JSON_TYPE = { ...NO_STORE, 'Content-Type': 'application/json' };
 
@@ -116,15 +121,16 @@ const jsonOf = ({ body }: Answer) => (typeof body === 'string' ? body : 'null');
 const objectIn = (json: string) => (/^\s*\{/.test(json) ? json : `{"result":${json}}`);
 
 /** Calls a tool, and logs the call as the request that it stands for. */
-async function answerOf(outer: HonoRequest, tool: Tool | undefined, input: unknown): Promise<Answer> {
+async function answerOf(gateway: Gateway, outer: HonoRequest, tool: Tool | undefined, input: unknown): Promise<Answer> {
   if (!tool) throw GatewayError.of('unknown_endpoint');
   const { route } = tool;
   const { error, ...given } = argumentsOf(tool, input);
   const request = new ToolRequest(outer, { ...route, via: 'mcp', challenge: 'Bearer' }, given);
   outer.isEnvelope = true;
-  const answer = await answered(request, () => {
-    if (error) throw error;
-    return route.handle(request);
+  const answer = await answered(request, async () => {
+    if (!error) return route.handle(request);
+    await gateway.admit(request); // it counts, and needs a session that lives
+    throw error;
   });
   outer.limitUse = request.limitUse;
   endRequest(request, answer.status);
@@ -168,21 +174,29 @@ function argumentsOf({ parameters, query }: Tool, input: unknown): Arguments {
   };
 }
 
+/** No parameter has a longer name. Each value in an object of a long name would have that name again. */
+const MAX_NAME = 64;
+
 /** `a` of `fields` is `fields[a]`. What is null is left out. */
 function pairsOf([name, value]: [string, unknown]): [string, string[]][] {
   if (value === null) return [];
-  if (isPlainObject(value)) return Object.entries(value).flatMap(([key, one]) => pairsOf([`${name}[${key}]`, one]));
+  if (isPlainObject(value) && name.length <= MAX_NAME)
+    return Object.entries(value).flatMap(([key, one]) => pairsOf([`${name}[${key}]`, one]));
   return [[name, (Array.isArray(value) ? value : [value]).map(textOf)]];
 }
 
-const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+/** An integer that is not safe is here only if it was written with a point or an exponent, and has been rounded: no id. */
+const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
+
+const textOf = (value: unknown) =>
+  typeof value === 'string' ? value : isRounded(value) ? (value as number).toExponential() : JSON.stringify(value);
 
 /** The GET that the call of a tool stands for. It comes from the same client, with the same headers. */
 class ToolRequest extends HonoRequest {
   readonly #params: Arguments['params'];
 
   constructor(outer: HonoRequest, route: RouteFacts, { params, query }: Arguments) {
-    const inPath = (_: string, name: string) => encodeURIComponent(params.get(routeParam(name)) ?? '');
+    const inPath = (_: string, name: string) => encodeURIComponent((params.get(routeParam(name)) ?? '').toWellFormed());
     const path = outer.mounted + route.name.replaceAll(/\{(\w+)\}/g, inPath);
     const url = `${originOf(outer.head.url)}${path}${query && `?${query}`}`;
     const own: Record<string, string | undefined> = {

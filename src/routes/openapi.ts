@@ -17,7 +17,7 @@ import { EXPOSED } from '../http/cors.ts';
 import { documented, exampleOf, flag, integer, model, text, textLike, timestamp } from '../upstream/fields.ts';
 import { isExploded } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import { formOf, grouped } from '../upstream/path.ts';
+import { type Form, formOf, sourceOf } from '../upstream/path.ts';
 import type { Table } from '../upstream/table.ts';
 
 // Makes the OpenAPI document. This module is loaded when a client first asks for the document.
@@ -221,12 +221,12 @@ const KEY = {
   }),
 };
 
-/** A parameter of a path. `form`: the source of a regular expression. `answer`: its member of that name is the example. */
-function paramSchema(name: string, form: string, answer: Operation['answer'] = null) {
+/** A parameter of a path. `answer`: its member of that name is the example. */
+function paramSchema(name: string, form: Form, answer: Operation['answer'] = null) {
   const { [name]: own } =
     answer instanceof z.ZodMiniObject ? (exampleOf(answer) as Readonly<Record<string, unknown>>) : {};
   const example = [own ?? 1091, 1091, REQUEST_ID].map(String).find((one) => formOf(form).test(one));
-  return textLike(new RegExp(`^${grouped(form)}$`), {
+  return textLike(new RegExp(`^${sourceOf(form)}$`), {
     description: 'identifier, digit for digit as it came',
     ...(example !== undefined && { examples: [example] }),
     type: ['string', 'integer'], // so that the id in a body fits

@@ -8,7 +8,7 @@ import { planOf, readsOf, type Values } from '../gateway/plan.ts';
 import { preferencesOf } from '../http/prefer.ts';
 import { type HonoRequest, routeParam } from '../http/request.ts';
 import type { Snapshot } from '../store/snapshot.ts';
-import { formOf } from '../upstream/path.ts';
+import { type Form, formOf } from '../upstream/path.ts';
 import type { Description } from './openapi.ts';
 import { linesAnswer } from './lines.ts';
 import { overviewAnswer, validated } from './overview-answer.ts';
@@ -18,9 +18,9 @@ import { waitSecondsOf, answerOnChange } from './waited.ts';
 export const overviewRoutes = (gateway: Gateway): Route[] =>
   gateway.deps.overviews.map((overview) => {
     const mayBeCompressed = !Object.values(overview.sections).some(({ read }) => read.secrets);
-    const forms = parametersOf(overview).map(({ name, forms: [first] }) => [name, first]);
+    const forms = parametersOf(overview).map(({ name, forms: [first] }) => [name, first] as const);
     const route = { handle: answering(overview, gateway), mayBeCompressed };
-    return routeOf(overviewDescription(overview), route, Object.fromEntries(forms) as Values);
+    return routeOf(overviewDescription(overview), route, Object.fromEntries<Form>(forms));
   });
 
 export const overviewDescription = (overview: Overview): Description => ({

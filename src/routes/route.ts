@@ -2,8 +2,8 @@ import type { RouteFacts } from '../core/request.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import type { Answer } from '../http/reply.ts';
 import { type HonoRequest, routeParam } from '../http/request.ts';
+import { type Form, type Params, sourceOf } from '../upstream/path.ts';
 import type { Method } from '../upstream/operation.ts';
-import { grouped } from '../upstream/path.ts';
 import type { Description } from './openapi.ts';
 
 /** A path and method of ours. */
@@ -25,11 +25,11 @@ export const pageAt = (path: string, handle: Route['handle']): Route => ({
   handle,
 });
 
-/** The route of a description. `forms`: the source of a regular expression for each parameter that has one. */
+/** The route of a description. `forms`: of each parameter that has one. */
 export const routeOf = (
   { method, path, operationId, security }: Description,
   rest: Pick<Route, 'handle'> & Partial<Route>,
-  forms: Readonly<Record<string, string>> = {},
+  forms: Params = {},
 ): Route => ({
   method: method.toUpperCase() as Route['method'],
   path: path.replaceAll(/\{(\w+)\}/g, (_, of: string) => `:${routeParam(of)}${formIn(forms[of])}`).replace(/\/$/, ''),
@@ -40,7 +40,7 @@ export const routeOf = (
   ...rest,
 });
 
-const formIn = (source: string | undefined) => (source === undefined ? '' : `{${grouped(source)}}`);
+const formIn = (form: Form | undefined) => (form === undefined ? '' : `{${sourceOf(form)}}`);
 
 /** Describes a GET that tells of the gateway itself. It takes no credential. */
 export const about = (

@@ -73,7 +73,8 @@ export class Copies {
   #noCopies(): LRUCache<string, Copy> {
     return new LRUCache({
       maxSize: this.#maxOfAccount,
-      sizeCalculation: ({ entry }, key) => bytesOf(key) + bytesOf(entry.text) + COPY_BYTES,
+      sizeCalculation: ({ entry }, key) =>
+        bytesOf(key) + bytesOf(entry.text) + bytesOf(entry.link?.text ?? '') + COPY_BYTES,
       dispose: (_, __, reason) => {
         if (reason === 'evict') this.#evicted++;
       },

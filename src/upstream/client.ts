@@ -166,7 +166,7 @@ function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL
   if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
   const { page } = operation;
   const source = { upstream, path: pathWith(operation.path, id) };
-  const header = page && headerOf(raw, 'link');
+  const header = page && page.next === undefined ? headerOf(raw, 'link') : undefined;
   return {
     ...(page ? localLinks(text, page, source) : { text, links: [] }),
     link: header === undefined ? undefined : localLinkHeader(header, source),

@@ -5,7 +5,7 @@ import { itemOf, itemsOfIssue } from './issues.ts';
 import type { Operation } from './operation.ts';
 
 /** Four times what a documented body can have. Checking ten times as many would block the process for a while. */
-const MAX_VALUES = 1_000;
+export const MAX_VALUES = 1_000;
 /** An answer lists no more errors than this. */
 const MAX_ITEMS = 50;
 
@@ -23,6 +23,10 @@ export function checkInput(
     checkBody(operation.body.schema, input.body ?? '');
   }
 }
+
+/** Whether a query may have this parameter. */
+export const fitsQuery = ({ query = {} }: Pick<Operation, 'query'>, name: string, value: string): boolean =>
+  queryErrors(query, new URLSearchParams([[name, value]]).toString()).length === 0;
 
 function queryErrors(documented: NonNullable<Operation['query']>, query: string): ErrorItem[] {
   const bad = new Map<string, ErrorItem>();

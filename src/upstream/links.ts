@@ -40,10 +40,11 @@ interface Wanted {
 /** The texts that are there, in their order, also where an object has one name twice. */
 function linksIn(text: string, wanted: readonly Wanted[], at = 0): (Member & Wanted)[] {
   return membersOf(text, at).flatMap((member) => {
-    const [found, ...more] = wanted.filter(({ names }) => names[0] === member.name);
-    if (!found) return [];
-    if (found.names.length === 1) return text[member.start] === '"' ? { ...member, ...found } : [];
-    return linksIn(text, [found, ...more].map(rest), member.start);
+    const named = wanted.filter(({ names }) => names[0] === member.name);
+    const found = named.findLast(({ names }) => names.length === 1); // the last is `next`
+    if (found && text[member.start] === '"') return { ...member, ...found };
+    const inside = named.filter(({ names }) => names.length > 1).map(rest);
+    return inside.length === 0 ? [] : linksIn(text, inside, member.start);
   });
 }
 
@@ -52,7 +53,7 @@ const rest = ({ names, isNext }: Wanted): Wanted => ({ names: names.slice(1), is
 /** A link and its parameters. A quoted text has no `<`, so that the search goes over a header once. */
 const LINK = /<([^<>]*)>((?:[^,<"]|"(?:[^"\\<]|\\[^<])*")*)/g;
 const VISIBLE = /^[\t\x20-\x7e]*$/;
-const TO_PAGE = /;\s*rel\s*=\s*"?[^";,]*\b(?:(next)|prev|previous|first|last|self)\b/i;
+const TO_PAGE = /;\s*rel\s*=(?:\s*"|(?!\s*"))[^";,]*(?<=[\s"=])(?:(next)|prev|previous|first|last|self)(?=[\s";,]|$)/i;
 
 /** A `Link` header (RFC 8288) with the links to other pages, each as in `localLinks`; undefined without any. */
 export function localLinkHeader(header: string, source: Source): Linked | undefined {

@@ -1,7 +1,7 @@
 import type * as z from 'zod/mini';
 import { type ErrorKind, isCode } from '../core/errors.ts';
 import type { Page } from './page.ts';
-import { flawOf, namesIn, type Params, paramsOf } from './path.ts';
+import { isForm, namesIn, type Params, paramsOf } from './path.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -36,7 +36,7 @@ export interface Row {
   readonly at: `${Method} /${string}`;
   /**
    * The form of each parameter of the path: `digits` (1 to 19, the default), `slug` (1 to 64 letters, digits, `_` and `-`),
-   * `uuid`, or a regular expression such as `[A-Z]{2}|all`. Any other value is an unknown endpoint.
+   * `uuid`, or `name` (1 to 128 letters, digits, `.`, `_`, `~` and `-`). Any other value is an unknown endpoint.
    */
   readonly params?: Params;
   /** `none`: it takes no credential, and never forwards one. Its requests are counted by the client's address. */
@@ -165,8 +165,8 @@ function problemOf(id: string, row: Given): string | undefined {
     return 'is not at a method and a path, such as `GET /badge/{id}/`, whose parameters are whole segments with names';
   for (const [name, form] of Object.entries(row.params ?? {})) {
     if (!names.includes(name)) return `has a form for \`${name}\`, which is no parameter of its path`;
-    const flaw = flawOf(form);
-    if (flaw !== undefined) return `has a parameter \`${name}\` whose form ${flaw}`;
+    if (!isForm(form))
+      return `has a parameter \`${name}\` whose form is not \`digits\`, \`slug\`, \`uuid\` or \`name\``;
   }
   if (isRead && (invalidates ?? row.exclusive ?? row.body)) return 'is a read: it has no body and invalidates nothing';
   if (!isRead && (cache ?? group)) return 'is a write: it is not cached and belongs to no group';

@@ -6,15 +6,18 @@ import { documented, integer, resource, text } from './fields.ts';
 export interface Page {
   /** Its items; empty where the answer itself is the list. */
   readonly items: string;
-  /** The link to the next page. What is a token and no link is not named here. */
+  /** The link to the next page. What is a token and no link is not named here. Without it, a `Link` header has the links. */
   readonly next?: string;
-  /** Links to other pages. All links, and those of a `Link` header, then lead through the gateway. */
+  /** Links to other pages. All of them then lead through the gateway. */
   readonly links?: readonly string[];
   /** The query parameter for the number of items, which overviews take as `page_size[…]`. */
   readonly size?: string;
 }
 
-const POINTER = /^(?:\/[^/~]+)*$/;
+/** Nothing is looked for at a number, that is, in a list. */
+const POINTER = /^(?:\/(?!\d+(?:\/|$))[^/~]+)*$/;
+
+const MEMBERS: ReadonlySet<string> = new Set(['items', 'next', 'links', 'size']);
 
 export const namesOf = (pointer: string): readonly string[] => pointer.split('/').slice(1);
 
@@ -50,6 +53,8 @@ function defOf(schema: Schema | undefined): z.core.$ZodTypes['_zod']['def'] | un
 /** What is wrong with a page, after the name of its row; undefined if nothing is. */
 export function pageFlaw(answer: Schema | null, page: Page): string | undefined {
   const { items, next = '', links = [] } = page;
+  const strange = Object.keys(page).find((one) => !MEMBERS.has(one));
+  if (strange !== undefined) return `has a page with \`${strange}\`, which no page has`;
   const wrong = [items, next, ...links].find((one) => !POINTER.test(one));
   if (wrong !== undefined) return `has a page with \`${wrong}\`, which is no JSON Pointer such as \`/links/next\``;
   return itemOf(answer, page) ? undefined : `is a page whose answer has no list at \`${items}\``;

@@ -66,8 +66,8 @@ export const invalidatedBy = ({ invalidates = [] }: Operation, id = ''): Tag[] =
     return values.map((_, last) => itemTag(one.item, values.slice(0, last + 1).join('/')));
   });
 
-/** The tag of one item. Without leading zeros: the upstream takes `05` for `5`. */
-const itemTag = (group: string, id: string): Tag => `${group}/${id.replaceAll(/(?<![^/])0+(?=\d)/g, '')}`;
+/** The tag of one item. Without leading zeros and capitals: an upstream takes `05` for `5`, and a UUID in either case. */
+const itemTag = (group: string, id: string): Tag => `${group}/${id.replaceAll(/(?<![^/])0+(?=\d)/g, '').toLowerCase()}`;
 
 /** The rows of a gateway that are read, each prepared when the gateway is made. */
 export class ReadRows {

@@ -21,13 +21,13 @@ export function tableOf(rows: Readonly<Record<string, Operation>>) {
   const cached = new Set(operations.filter(({ cache }) => cache).map(({ group }) => group));
   return {
     operations,
-    /** The operations at an upstream path, by method, and the values of its parameters; undefined if there are none. */
+    /** The operations at an upstream path, those with a GET first, and the values of its parameters; undefined if there are none. */
     at(path: string) {
-      for (const { pattern, methods } of places) {
+      const there = places.flatMap(({ pattern, methods }) => {
         const match = pattern.exec(path);
-        if (match) return { methods, id: match.length > 1 ? match.slice(1).join('/') : undefined };
-      }
-      return undefined;
+        return match ? [{ methods, id: match.length > 1 ? match.slice(1).join('/') : undefined }] : [];
+      });
+      return there.find(({ methods }) => methods.has('GET')) ?? there[0]; // as the router: the first that has the method
     },
     /** Whether answers that a write invalidates are cached at all. */
     invalidatesCached: ({ invalidates = [] }: Operation) =>

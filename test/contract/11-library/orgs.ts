@@ -63,10 +63,12 @@ export const rows = defineRows({
   deleteOrg: { at: 'DELETE /v1/orgs/{org}', params: { org: 'slug' }, answer: null, invalidates: ['orgs', 'members'] },
   listHosts: { at: 'GET /v1/hosts', ...pageOf(host, 'list'), group: 'hosts', cache },
   listKept: { at: 'GET /v1/hosts/kept', query: { owner: anyText() }, ...pageOf(host, 'items'), group: 'hosts', cache },
-  getFile: { at: 'GET /v1/files/{file}', params: { file: '[\\w.]+' }, answer: host },
+  getKey: { at: 'GET /v1/keys/{key}', params: { key: 'uuid' }, answer: host, group: 'keys', cache },
+  deleteKey: { at: 'DELETE /v1/keys/{key}', params: { key: 'uuid' }, answer: null, invalidates: [{ item: 'keys' }] },
+  getFile: { at: 'GET /v1/files/{file}', params: { file: 'name' }, answer: host },
   getHost: {
     at: 'GET /v1/hosts/{region}/{host}',
-    params: { region: '[a-z]{2}-[\\w.]+|all', host: 'uuid' },
+    params: { region: 'name', host: 'uuid' },
     answer: host,
   },
 });

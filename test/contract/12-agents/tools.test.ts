@@ -1,13 +1,14 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parametersOf } from '../../../src/gateway/overview.ts';
 import { allOperations, allOverviews, type OperationId } from '../../support/account-api.ts';
 import { says } from '../../support/contract.ts';
 import { exampleBody } from '../../support/examples.ts';
 import { openGateway } from '../../support/gateway.ts';
+import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer, Upstream } from '../../support/upstream.ts';
 import { orgs } from '../11-library/orgs.ts';
-import { callTool, connect, contentOf, env, rpc, type ToolResult } from './agent.ts';
+import { callTool, connect, contentOf, env, post, rpc, type ToolResult } from './agent.ts';
 
 const READ = 'getSubscription';
 const gateway = openGateway(env);
@@ -191,4 +192,39 @@ test('a path with several parameters and lists in a query are given by their nam
   const bad = await callTool({ call }, 'getMember', { org: 'acme/members/6?', id: 7 });
   expect(bad.json.result).toMatchObject({ isError: true, structuredContent: { errors: [{ field: 'org' }] } });
   expect(upstream.calls).toHaveLength(1);
+});
+
+describe('a call that is refused for its arguments', () => {
+  test('counts, and needs a session that lives, as any other', async () => {
+    const { call } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '2' });
+    const token = secret();
+    const codes = [];
+    for (let calls = 0; calls < 3; calls += 1) {
+      const { json } = await callTool({ call }, READ, { nope: 1 }, { token });
+      codes.push(json.result.structuredContent.code);
+    }
+    expect(codes).toEqual(['validation_failed', 'validation_failed', 'rate_limited']);
+  });
+
+  test('is answered briefly, however long its names and however many its values are', async () => {
+    const many = Object.fromEntries(Array.from({ length: 900 }, (_, place) => [`a${place}`, 1]));
+    const { text } = await callTool(gateway, READ, { ['x'.repeat(30_000)]: many });
+    expect(text.length).toBeLessThan(200_000);
+    const { json } = await callTool(gateway, READ, { list: Array(2_000).fill(1) });
+    expect(json.error.code).toBe(-32_700);
+  });
+
+  test('names a number that JavaScript has rounded, and a text that is none', async () => {
+    for (const id of ['9007199254740993.0', '90071992547409.93e2', String.raw`"\ud800"`]) {
+      const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"getTransaction","arguments":{"id":${id}}}}`;
+      const { json } = await post(gateway, body);
+      expect(json.result.structuredContent.errors).toMatchObject([{ field: 'id', code: 'invalid_format' }]);
+    }
+    expect(gateway.upstream.calls).toEqual([]);
+  });
+});
+
+test('the id of a message comes back as it was', async () => {
+  const { json } = await post(gateway, '{"jsonrpc":"2.0","id":7,"method":"ping"}');
+  expect(json.id).toBe(7);
 });
