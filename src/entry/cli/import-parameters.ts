@@ -1,20 +1,11 @@
-import { flawOf } from '../../upstream/path.ts';
+import type { Form } from '../../upstream/path.ts';
 import { type ApiDocument, type Json, listOf } from './import-document.ts';
 import { brief, comment, keyOf, literal } from './import-words.ts';
 
-/** The form of a parameter of a path, and whether the document says more. */
-export function formOf({ type, format, pattern, enum: values }: Json): { form: string; unsaid?: string } {
-  if (type === 'integer') return { form: 'digits' };
-  if (format === 'uuid') return { form: 'uuid' };
-  const said = Array.isArray(values)
-    ? values
-        .map(String)
-        .join('|')
-        .replaceAll('.', String.raw`\.`)
-    : pattern;
-  const form = typeof said === 'string' ? said.replaceAll(/^\^|\$$/g, '') : '';
-  if (form !== '' && flawOf(form) === undefined && !/^(?:digits|slug|uuid)$/.test(form)) return { form };
-  return { form: String.raw`[\w.~-]+`, ...(form !== '' && { unsaid: form }) };
+/** Of a parameter of a path. */
+export function formOf({ type, format }: Json): Form {
+  if (type === 'integer') return 'digits';
+  return format === 'uuid' ? 'uuid' : 'name';
 }
 
 /** The line of a parameter of the query. */

@@ -1,4 +1,5 @@
 import { defineRows } from '../../upstream/operation.ts';
+import type { Form, Params } from '../../upstream/path.ts';
 import { answerOf, bodyOf, pageIn, Unsaid } from './import-bodies.ts';
 import { type ApiDocument, type Json, listOf, objectOf } from './import-document.ts';
 import { formOf, queryOf } from './import-parameters.ts';
@@ -27,7 +28,7 @@ interface Printed {
 /** Rows at one path have the same names and forms for its parameters: those of the first. */
 interface Place {
   readonly path: string;
-  readonly forms: readonly string[];
+  readonly params: Params;
 }
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace'];
@@ -149,29 +150,26 @@ export class Rows {
   /** Method and path, and the forms that are not digits. */
   #at(id: string, { method, path, parameters }: Asked): { at: string; params: string[] } {
     const names = new Names();
-    const forms: string[] = [];
-    const own = path.replaceAll(/\{([^{}]*)\}/g, (_, said: string) => {
+    const params: Record<string, Form> = {};
+    const own = path.replace(/\/$/, '').replaceAll(/\{([^{}]*)\}/g, (_, said: string) => {
+      const name = names.of(said.replaceAll(/\W/g, '_'), 'p', 28);
       const parameter = parameters.find((one) => one['in'] === 'path' && one['name'] === said);
-      const { form, unsaid } = formOf(this.#document.merged(parameter?.['schema']));
-      if (unsaid !== undefined) this.#schemas.notes.push(`the pattern of ${said} is not checked: ${unsaid}`);
-      forms.push(form);
-      return `{${names.of(said.replaceAll(/\W/g, '_'), 'p', 28)}}`;
+      params[name] = formOf(this.#document.merged(parameter?.['schema']));
+      return `{${name}}`;
     });
-    const first = this.#places.get(placeOf('', path)) ?? { path: own, forms };
-    if (first.path.replace(/\/$/, '') !== own.replace(/\/$/, '') || first.forms.join(' ') !== forms.join(' '))
+    const place = { path: own, params };
+    const first = this.#places.get(placeOf('', path)) ?? place;
+    if (JSON.stringify(first) !== JSON.stringify(place))
       this.#schemas.notes.push(`its parameters are those of the first row at its path, not of ${path}`);
-    const at = `${method.toUpperCase()} ${first.path.replace(/\/$/, '')}${path.endsWith('/') ? '/' : ''}`;
-    const all = Array.from(
-      at.matchAll(/\{(\w+)\}/g),
-      ([, name = ''], index) => [name, first.forms[index] ?? ''] as const,
-    );
+    const at = `${method.toUpperCase()} ${first.path}${path.endsWith('/') ? '/' : ''}`;
     try {
-      defineRows({ [id]: { at: at as 'GET /', answer: null, params: Object.fromEntries(all) } });
+      defineRows({ [id]: { at: at as 'GET /', answer: null, params: first.params } });
     } catch (error) {
       throw new Unsaid((error as TypeError).message, { cause: error });
     }
     this.#places.set(placeOf('', path), first);
-    return { at, params: all.flatMap(([name, form]) => (form === 'digits' ? [] : `${name}: ${literal(form)}`)) };
+    const others = Object.entries(first.params).filter(([, form]) => form !== 'digits');
+    return { at, params: others.map(([name, form]) => `${name}: ${literal(form)}`) };
   }
 }
 
