@@ -1,20 +1,13 @@
-import { flawOf } from '../../upstream/path.ts';
+import type { Form } from '../../upstream/path.ts';
 import { type ApiDocument, type Json, listOf } from './import-document.ts';
 import { brief, comment, keyOf, literal } from './import-words.ts';
 
-/** The form of a parameter of a path, and whether the document says more. */
-export function formOf({ type, format, pattern, enum: values }: Json): { form: string; unsaid?: string } {
+/** The form of a parameter of a path, and what the document says more of it. */
+export function formOf({ type, format, pattern, enum: values }: Json): { form: Form; unsaid?: string } {
   if (type === 'integer') return { form: 'digits' };
   if (format === 'uuid') return { form: 'uuid' };
-  const said = Array.isArray(values)
-    ? values
-        .map(String)
-        .join('|')
-        .replaceAll('.', String.raw`\.`)
-    : pattern;
-  const form = typeof said === 'string' ? said.replaceAll(/^\^|\$$/g, '') : '';
-  if (form !== '' && flawOf(form) === undefined && !/^(?:digits|slug|uuid)$/.test(form)) return { form };
-  return { form: String.raw`[\w.~-]+`, ...(form !== '' && { unsaid: form }) };
+  const unsaid = Array.isArray(values) ? values.join(', ') : pattern;
+  return { form: 'name', ...(typeof unsaid === 'string' && { unsaid }) };
 }
 
 /** The line of a parameter of the query. */

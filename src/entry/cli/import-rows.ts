@@ -1,4 +1,5 @@
 import { defineRows } from '../../upstream/operation.ts';
+import type { Form } from '../../upstream/path.ts';
 import { answerOf, bodyOf, pageIn, Unsaid } from './import-bodies.ts';
 import { type ApiDocument, type Json, listOf, objectOf } from './import-document.ts';
 import { formOf, queryOf } from './import-parameters.ts';
@@ -27,7 +28,7 @@ interface Printed {
 /** Rows at one path have the same names and forms for its parameters: those of the first. */
 interface Place {
   readonly path: string;
-  readonly forms: readonly string[];
+  readonly forms: readonly Form[];
 }
 
 const METHODS = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options', 'trace'];
@@ -149,11 +150,11 @@ export class Rows {
   /** Method and path, and the forms that are not digits. */
   #at(id: string, { method, path, parameters }: Asked): { at: string; params: string[] } {
     const names = new Names();
-    const forms: string[] = [];
+    const forms: Form[] = [];
     const own = path.replaceAll(/\{([^{}]*)\}/g, (_, said: string) => {
       const parameter = parameters.find((one) => one['in'] === 'path' && one['name'] === said);
       const { form, unsaid } = formOf(this.#document.merged(parameter?.['schema']));
-      if (unsaid !== undefined) this.#schemas.notes.push(`the pattern of ${said} is not checked: ${unsaid}`);
+      if (unsaid !== undefined) this.#schemas.notes.push(`what ${said} may be is not checked: ${unsaid}`);
       forms.push(form);
       return `{${names.of(said.replaceAll(/\W/g, '_'), 'p', 28)}}`;
     });
@@ -163,7 +164,7 @@ export class Rows {
     const at = `${method.toUpperCase()} ${first.path.replace(/\/$/, '')}${path.endsWith('/') ? '/' : ''}`;
     const all = Array.from(
       at.matchAll(/\{(\w+)\}/g),
-      ([, name = ''], index) => [name, first.forms[index] ?? ''] as const,
+      ([, name = ''], index) => [name, first.forms[index] ?? 'digits'] as const,
     );
     try {
       defineRows({ [id]: { at: at as 'GET /', answer: null, params: Object.fromEntries(all) } });
