@@ -40,7 +40,7 @@ const json = (schema: object) => ({ content: { 'application/json': { schema } } 
 const answered = (schema: object, more: object = {}) => ({
   responses: { 200: { description: '', ...json(schema), ...more } },
 });
-const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
+const object = <P extends object>(properties: P, more: object = {}) => ({ type: 'object', properties, ...more });
 const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 const text = { type: 'string' };
 const list = (items: object) => ({ type: 'array', items });
@@ -150,6 +150,8 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
     };
     next('postV1Pets', { ...whole, age: 3 });
     expect((await call('/v1/pets', { body: whole })).status).toBe(200);
+    const { shape } = rows['postV1Pets']!.answer as unknown as { readonly shape: object };
+    expect(Object.keys(shape)).toEqual([...Object.keys(PETS.components.schemas.Pet.properties), 'age']);
     next('getPet', whole);
     expect((await call(`/v1/pets/${ID}`)).status).toBe(200);
     expect((await call('/v1/pets/7')).code).toBe('unknown_endpoint');
@@ -260,6 +262,8 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
     next('any', '[1.0]');
     next('list', '["a"]');
     next('map', '{"__proto__":"a"}');
+    expect(code).toMatch(/either: z\.nullable\(z\.looseObject/);
+    expect(code).not.toContain('x-it is not');
     next('gone', '5');
     next('perhaps', 'null');
     for (const id of ['all', 'any', 'list', 'map', 'gone', 'perhaps'])
@@ -284,6 +288,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
           '/v1/d/{id}.json': { get: ok },
           '/v1/e/': { get: { ...ok, deprecated: true, security: [], servers: [{ url: 'https://e.example' }] } },
           '/v1/e': { get: { ...ok, operationId: 'again' } },
+          '/v1/h': { get: { ...ok, operationId: 'getReadiness' } },
           '/readyz': { get: { ...ok, operationId: 'getReadiness' } },
           '/v1/f/{a}/{b}': {
             parameters: [
@@ -323,6 +328,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
     ])
       expect(code).toContain(`// ${words}`);
     const { rows, call } = await gatewayOf(code);
+    expect(rows).toHaveProperty('getReadiness2');
     expect(rows['getV1FAB']).toMatchObject({ params: { a: 'name', b: 'name' } });
     expect(await flawsIn((await call('/openapi.json', { token: null })).text)).toBeUndefined();
   });
