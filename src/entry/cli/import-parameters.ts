@@ -2,10 +2,12 @@ import type { Form } from '../../upstream/path.ts';
 import { type ApiDocument, type Json, listOf } from './import-document.ts';
 import { brief, comment, keyOf, literal } from './import-words.ts';
 
-/** Of a parameter of a path. */
-export function formOf({ type, format }: Json): Form {
-  if (type === 'integer') return 'digits';
-  return format === 'uuid' ? 'uuid' : 'name';
+/** The form of a parameter of a path, and what the document says more of it. */
+export function formOf({ type, format, pattern, enum: values }: Json): { form: Form; unsaid?: string } {
+  if (type === 'integer') return { form: 'digits' };
+  if (format === 'uuid') return { form: 'uuid' };
+  const unsaid = Array.isArray(values) ? values.join(', ') : pattern;
+  return { form: 'name', ...(typeof unsaid === 'string' && { unsaid }) };
 }
 
 /** The line of a parameter of the query. */

@@ -154,7 +154,9 @@ export class Rows {
     const own = path.replace(/\/$/, '').replaceAll(/\{([^{}]*)\}/g, (_, said: string) => {
       const name = names.of(said.replaceAll(/\W/g, '_'), 'p', 28);
       const parameter = parameters.find((one) => one['in'] === 'path' && one['name'] === said);
-      params[name] = formOf(this.#document.merged(parameter?.['schema']));
+      const { form, unsaid } = formOf(this.#document.merged(parameter?.['schema']));
+      if (unsaid !== undefined) this.#schemas.notes.push(`what ${said} may be is not checked: ${unsaid}`);
+      params[name] = form;
       return `{${name}}`;
     });
     const place = { path: own, params };

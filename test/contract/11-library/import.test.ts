@@ -293,7 +293,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
           '/v1/f/{a}/{b}': {
             parameters: [
               { name: 'a', in: 'path', schema: { pattern: '^(x|y)+$' } },
-              { name: 'b', in: 'path', schema: { type: 'integer' } },
+              { name: 'b', in: 'path', schema: { enum: ['v1.0', 'v2'] } },
               { name: 's', in: 'cookie' },
             ],
             get: ok,
@@ -320,6 +320,8 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       'it is on a server of its own: https://e.example',
       'GET /v1/e is not here: another call is there',
       'GET /readyz is not here: another call is there',
+      'what a may be is not checked: ^(x|y)+$',
+      'what b may be is not checked: v1.0, v2',
       'without its cookie s\n',
       'its body is application/merge-patch+json, and',
       'Webhooks are not here: born',
@@ -327,7 +329,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       expect(code).toContain(`// ${words}`);
     const { rows, call } = await gatewayOf(code);
     expect(rows).toHaveProperty('getReadiness2');
-    expect(rows['getV1FAB']).toMatchObject({ params: { a: 'name', b: 'digits' } });
+    expect(rows['getV1FAB']).toMatchObject({ params: { a: 'name', b: 'name' } });
     expect(await flawsIn((await call('/openapi.json', { token: null })).text)).toBeUndefined();
   });
 
