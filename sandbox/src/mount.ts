@@ -1,5 +1,6 @@
 import type { Context, Hono } from 'hono';
 import type { Operation } from '../../src/upstream/operation.ts';
+import { sourceOf } from '../../src/upstream/path.ts';
 import { authenticate, credentialOf } from './authenticate.ts';
 import type { Answer, Call } from './call.ts';
 import type { Calls } from './calls.ts';
@@ -33,7 +34,7 @@ export function mountOperations(app: Hono, parts: Parts): void {
   app.notFound((c) => recorded(c, parts, pageNotFound));
 }
 
-const routeOf = ({ params, path }: Operation) => path.replace('{id}', `:id{${params['id']}}`);
+const routeOf = ({ params, path }: Operation) => path.replace('{id}', `:id{${sourceOf(params['id'] ?? 'digits')}}`);
 
 function methodNotAllowed(method: string, path: string): Refusal {
   const allowed = allOperations.filter((operation) => routeOf(operation) === path).map((operation) => operation.method);
