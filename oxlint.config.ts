@@ -153,7 +153,7 @@ const ofSandbox = (...names: string[]) =>
         '!**/src/upstream/operation*.ts',
         '!**/src/proxy-account/**',
         '!**/src/portico.ts',
-        '!**/src/upstream/{fields,issues}.ts',
+        '!**/src/upstream/{fields,issues,path}.ts',
         '!**/src/entry/worker/**',
       ],
       message: 'Of src/ the sandbox sees the operations, their schemas and the words of their errors, not the client.',
