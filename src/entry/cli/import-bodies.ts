@@ -49,29 +49,42 @@ const is = (type: string, one: Json) => [one['type']].flat().includes(type);
 
 const SIZE = /^(page_?size|per_?page|limit|max_?results)$/i;
 
+const propertiesOf = (one: Json) => objectOf(one['properties']);
+const isText = (one: Json) => is('string', one) || one['anyOf'] !== undefined;
+
+/** Links to other pages, by the usual names. */
+const OTHERS = ['previous', 'prev', 'first', 'last', 'self'];
+
 /** The page that an answer is by the usual names; none of other names. `query`: names of parameters. */
 export function pageIn(
-  { schema, headers }: { readonly schema: unknown; readonly headers: Json },
+  { schema, headers, notes }: { readonly schema: unknown; readonly headers: Json; readonly notes: string[] },
   query: readonly string[],
   document: ApiDocument,
 ): string[] {
-  const at = (from: Json, name: string) => document.merged(objectOf(from['properties'])[name]);
+  const at = (from: Json, name: string) => document.merged(propertiesOf(from)[name]);
   const top = document.merged(schema);
-  const next = at(top, 'next');
-  const link = at(at(top, 'links'), 'next');
   const size = query.find((name) => SIZE.test(name));
-  const members = is('array', top)
-    ? Object.keys(headers).some((name) => /^link$/i.test(name)) && { items: '' }
-    : is('array', at(top, 'results')) && (is('string', next) || next['anyOf'])
-      ? { items: '/results', next: '/next', links: ['/previous'] }
-      : is('array', at(top, 'data')) && (is('string', link) || link['anyOf'])
-        ? {
-            items: '/data',
-            next: '/links/next',
-            links: ['first', 'prev', 'last', 'self'].map((name) => `/links/${name}`),
-          }
-        : is('array', at(top, 'items')) && is('string', at(top, 'nextPageToken')) && { items: '/items' };
+  const lists = Object.keys(propertiesOf(top)).filter((name) => is('array', at(top, name)));
+  const list = lists.find((name) => /^(results|data|items)$/.test(name)) ?? (lists.length === 1 ? lists[0] : undefined);
+  const hasHeader = Object.keys(headers).some((name) => /^link$/i.test(name));
+  const links = at(top, 'links');
+  const next = at(top, 'next');
+  // A text without a format may be a token, which has to stay as it is.
+  const isLink = next['format'] === 'uri' || list === 'results';
+  let members: Json | undefined;
+  if (is('array', top)) members = hasHeader ? { items: '' } : undefined;
+  else if (list !== undefined && isText(at(links, 'next')))
+    members = { items: `/${list}`, next: '/links/next', ...linksIn(propertiesOf(links), '/links/') };
+  else if (list !== undefined && isText(next) && isLink)
+    members = { items: `/${list}`, next: '/next', ...linksIn(propertiesOf(top), '/') };
+  else if (list !== undefined && is('string', at(top, 'nextPageToken'))) members = { items: `/${list}` };
+  else if (list !== undefined && isText(next)) notes.push('`next` may be a link: then give the row a page');
   if (!members) return [];
   const page = Object.entries({ ...members, ...(size !== undefined && { size }) });
   return [`page: { ${page.map(([name, value]) => `${name}: ${literal(value)}`).join(', ')} },`];
+}
+
+function linksIn(properties: Json, before: string): { links?: string[] } {
+  const links = OTHERS.filter((name) => Object.hasOwn(properties, name)).map((name) => before + name);
+  return links.length > 0 ? { links } : {};
 }

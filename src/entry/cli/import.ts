@@ -64,7 +64,7 @@ function headOf(document: ApiDocument): string[] {
     ...(others.length > 0 ? [`Other servers: ${others.join(', ')}`] : []),
     ...keys.map(([name, scheme]) => `Key ${name}: ${keyIn(document.object(scheme))}`),
     'Nothing is cached until its row says so: cache: { fresh: 30, stale: 60, onError: 3600 }',
-    'Lengths, ranges and patterns are checked by the upstream alone. So are texts in a path, of letters, digits, _ . ~ and -',
+    'Of ranges only the minimum of an integer in a query is checked. Lengths, other ranges and patterns are for the upstream.',
     ...(apart.length > 0 ? [`Webhooks are not here: ${apart.join(', ')}`] : []),
   ];
 }

@@ -225,6 +225,13 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
               ...answered(object({ results: list({}), next: { type: ['string', 'null'] } })),
             },
           },
+          '/v1/linked': {
+            get: {
+              operationId: 'linked',
+              ...answered(object({ berths: list({}), next: { type: 'string', format: 'uri' }, prev: text })),
+            },
+          },
+          '/v1/token': { get: { operationId: 'token', ...answered(object({ items: list({}), next: text })) } },
           '/v1/google': {
             get: { operationId: 'google', ...answered(object({ items: list({}), nextPageToken: text })) },
           },
@@ -237,13 +244,17 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       ),
     );
     const { rows, call, next, lines, idle } = await gatewayOf(code);
-    expect([rows['list'], rows['pages'], rows['google'], rows['all']].map((row) => row?.page)).toEqual([
+    const paged = ['list', 'pages', 'google', 'linked', 'token', 'all'].map((name) => rows[name]?.page);
+    expect(paged).toEqual([
       { items: '' },
-      { items: '/results', next: '/next', links: ['/previous'] },
+      { items: '/results', next: '/next' },
       { items: '/items' },
+      { items: '/berths', next: '/next', links: ['/prev'] },
+      undefined,
       undefined,
     ]);
     for (const word of [
+      '`next` may be a link',
       'pair: `prefixItems` is',
       'gone: #/components/schemas/Gone is not',
       'elsewhere: other.json#/Pet is',
