@@ -1,4 +1,5 @@
 import { Cache, type ReadOptions, type ReadResult } from '../cache/read.ts';
+import { GatewayError } from '../core/errors.ts';
 import type { ClientRequest } from '../core/request.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import { UpstreamCalls } from '../resilience/call.ts';
@@ -7,6 +8,7 @@ import type { Snapshot } from '../store/snapshot.ts';
 import { UpstreamCall } from '../upstream/call.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
+import { pathWith } from '../upstream/path.ts';
 import { type Read, ReadRows } from '../upstream/read.ts';
 import { Admission, endSession } from './admission.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -42,7 +44,13 @@ export class Gateway extends Admission {
       ...deps,
       timeoutMs: config.requestTimeoutMs,
       isCircuitOpen: () => calls.isCircuitOpen,
-      check: (read) => checkInput(read.operation, read),
+      check(read) {
+        const { operation, id } = read;
+        // At the path with these values there may be another row: `/keys/current` is none of `/keys/{id}`.
+        if (id !== undefined && deps.table.at(pathWith(operation.path, id))?.methods.get('GET') !== operation)
+          throw GatewayError.of('unknown_endpoint');
+        checkInput(operation, read);
+      },
       onError: (request, error) => endSession(store, request, request.account, error),
       call(read, request, how) {
         const { account, owner = addressOwner(request.address) } = request;

@@ -189,7 +189,13 @@ function pairsOf([name, value]: [string, unknown]): [string, string[]][] {
 const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
 
 const textOf = (value: unknown) =>
-  typeof value === 'string' ? value : isRounded(value) ? (value as number).toExponential() : JSON.stringify(value);
+  typeof value === 'string'
+    ? value
+    : Math.abs(value as number) === Infinity
+      ? '1e+999'
+      : isRounded(value)
+        ? (value as number).toExponential()
+        : JSON.stringify(value);
 
 /** The GET that the call of a tool stands for. It comes from the same client, with the same headers. */
 class ToolRequest extends HonoRequest {

@@ -36,6 +36,8 @@ const MOST_HOPS = 20;
 /** An OpenAPI document and the references in it. */
 export class ApiDocument {
   readonly whole: Json;
+  /** Each list of parts is merged once: parts of parts would be as many as there are ways to them. */
+  readonly #merged = new Map<unknown, Json>();
 
   constructor(whole: Json) {
     this.whole = whole;
@@ -74,16 +76,21 @@ export class ApiDocument {
   }
 
   /** The schema with all parts of `allOf` in it. */
-  merged(schema: unknown, within: readonly unknown[] = []): Json {
+  merged(schema: unknown): Json {
     const { allOf, ...own } = this.object(schema);
-    if (!Array.isArray(allOf) || within.includes(allOf)) return own;
-    const parts: readonly Json[] = [...allOf.map((part) => this.merged(part, [...within, allOf])), own];
-    return {
+    if (!Array.isArray(allOf)) return own;
+    const known = this.#merged.get(allOf);
+    if (known) return known;
+    this.#merged.set(allOf, own); // for a part that has this one in it
+    const parts: readonly Json[] = [...allOf.map((part) => this.merged(part)), own];
+    const whole = {
       ...Object.assign({}, ...parts),
       properties: Object.fromEntries(parts.flatMap(({ properties }) => Object.entries(objectOf(properties)))),
-      required: parts.flatMap(({ required }) => listOf(required)),
+      required: [...new Set(parts.flatMap(({ required }) => listOf(required)))],
       description: own['description'] ?? parts[0]?.['description'],
     } as Json;
+    this.#merged.set(allOf, whole);
+    return whole;
   }
 
   /** Names of its fields, at any depth, that tell of a secret. */

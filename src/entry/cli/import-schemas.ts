@@ -75,7 +75,7 @@ export class Schemas {
     const isOne = only !== undefined && second === undefined && isAlone;
     const schema = isOne ? { nullable } : this.#document.merged(given);
     for (const word of UNSAID) if (word in schema) this.notes.push(`${told}: \`${word}\` is not checked`);
-    const types = [schema['type']].flat().filter((type) => type !== undefined);
+    const types = [...new Set([schema['type']].flat())].filter((type) => type !== undefined);
     const choices = [schema['oneOf'] ?? schema['anyOf'] ?? []].flat();
     const options = choices.filter((one) => this.#document.object(one)['type'] !== 'null');
     const values = 'const' in schema ? [schema['const']] : schema['enum'];

@@ -63,6 +63,8 @@ export const rows = defineRows({
   deleteOrg: { at: 'DELETE /v1/orgs/{org}', params: { org: 'slug' }, answer: null, invalidates: ['orgs', 'members'] },
   listHosts: { at: 'GET /v1/hosts', ...pageOf(host, 'list'), group: 'hosts', cache },
   listKept: { at: 'GET /v1/hosts/kept', query: { owner: anyText() }, ...pageOf(host, 'items'), group: 'hosts', cache },
+  getBox: { at: 'GET /v1/boxes/{box}', params: { box: 'name' }, answer: host },
+  getKeptBox: { at: 'GET /v1/boxes/kept', answer: host, secrets: ['name'] },
   getKey: { at: 'GET /v1/keys/{key}', params: { key: 'uuid' }, answer: host, group: 'keys', cache },
   deleteKey: { at: 'DELETE /v1/keys/{key}', params: { key: 'uuid' }, answer: null, invalidates: [{ item: 'keys' }] },
   getFile: { at: 'GET /v1/files/{file}', params: { file: 'name' }, answer: host },
@@ -78,6 +80,9 @@ const ofPath = { org: fromPath('org') };
 export const orgs = {
   table: tableOf(rows),
   overviews: [
+    overview('/bff/v1/box-overview/:box', {
+      box: { read: rows.getBox, params: { box: fromPath('box') }, required: true },
+    }),
     overview('/bff/v1/orgs/:org/member-overview/:id', {
       member: { read: rows.getMember, params: { ...ofPath, id: fromPath('id') }, required: true },
       manager: { read: rows.getMember, params: { ...ofPath, id: from('member', 'manager', rows.listMembers) } },

@@ -53,6 +53,12 @@ describe(says('several parameters in a path'), () => {
     expect(targets()).toEqual([`GET ${upper}`, `DELETE ${lower}`, `GET ${upper}`]);
   });
 
+  test('a value that makes the path of another row is an unknown endpoint, in an overview too', async () => {
+    expect((await call('/bff/v1/box-overview/other')).status).toBe(200);
+    expect((await call('/bff/v1/box-overview/kept')).code).toBe('unknown_endpoint');
+    expect(targets()).toEqual(['GET /v1/boxes/other']);
+  });
+
   test('a value that is not of its form is an unknown endpoint, alone and in a batch', async () => {
     const paths = [
       '/v1/orgs/a.b/members/5',
