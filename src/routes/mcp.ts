@@ -185,17 +185,15 @@ function pairsOf([name, value]: [string, unknown]): [string, string[]][] {
   return [[name, (Array.isArray(value) ? value : [value]).map(textOf)]];
 }
 
-/** An integer that is not safe is here only if it was written with a point or an exponent, and has been rounded: no id. */
-const isRounded = (value: unknown) => Number.isInteger(value) && !Number.isSafeInteger(value);
+/** Whether a number was rounded when it was read, or is infinite: integers without a point or an exponent are texts by then. */
+const isRounded = (value: unknown): value is number =>
+  typeof value === 'number' && (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value)));
 
-const textOf = (value: unknown) =>
-  typeof value === 'string'
-    ? value
-    : Math.abs(value as number) === Infinity
-      ? '1e+999'
-      : isRounded(value)
-        ? (value as number).toExponential()
-        : JSON.stringify(value);
+/** With a sign, a rounded number is neither an id nor a number of a query. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return isRounded(value) ? `+${value}` : JSON.stringify(value);
+}
 
 /** The GET that the call of a tool stands for. It comes from the same client, with the same headers. */
 class ToolRequest extends HonoRequest {

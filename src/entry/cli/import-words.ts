@@ -19,8 +19,8 @@ export function brief(text: unknown): string {
   return line.length > LONGEST ? `${line.slice(0, LONGEST).replace(/\s\S*$/, '')} …`.toWellFormed() : line;
 }
 
-/** `words` begin it: a text of the document could be an instruction to a compiler there. */
-export const comment = (words: string): string => `// ${plain(words)}`;
+/** A text of the document that begins it is no instruction to a compiler, such as `@ts-nocheck`. */
+export const comment = (words: string): string => `// ${plain(words).replace(/^(?=[@#/])/, 'field ')}`;
 
 export const keyOf = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? name : literal(name));
 
