@@ -10,6 +10,7 @@ const withoutBlanks = (text: string) => text.replaceAll(/^[\t ]+|(?<![\t ])[\t ]
 
 /** The elements of a list that are not empty (RFC 9110, section 5.6.1). A quote that is never closed is an ordinary character. */
 export function elementsOf(list: string): string[] {
+  if (list === '') return [];
   const elements: string[] = [];
   let from = 0;
   for (const { 0: found, index } of list.matchAll(COMMA_OR_QUOTED)) {

@@ -125,7 +125,7 @@ export abstract class ClientRequest {
   #credential: string | undefined;
   #address: string | undefined;
   #abortable: Abortable | undefined;
-  /** Stops the timer of `abortable`, and its listening for the client to leave. */
+  /** Stops the timer of `abortable`. */
   #stop: (() => void) | undefined;
 
   /** `env`: the runtime's object for the connection, which only its own functions in `tools` read. */
@@ -157,8 +157,8 @@ export abstract class ClientRequest {
   /** Whether the client has gone away. */
   abstract readonly hasLeft: boolean;
   abstract readonly waitUntil: WaitUntil;
-  /** Calls `run` when the client leaves, or at once if it has left. Returns a function that removes `run`. */
-  abstract onLeft(run: () => void): () => void;
+  /** Calls `run` when the client leaves, or at once if it has left. */
+  abstract onLeft(run: () => void): void;
 
   get method(): string {
     return this.head.method;
@@ -231,12 +231,8 @@ export abstract class ClientRequest {
     const { clock } = this.tools;
     const abortable = new Abortable();
     const expire = () => abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
-    const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    const stopListening = this.onLeft(() => abortable.abort(new ClientLeft()));
-    this.#stop = () => {
-      stopTimer();
-      stopListening();
-    };
+    this.#stop = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
+    this.onLeft(() => abortable.abort(new ClientLeft()));
     return abortable;
   }
 
@@ -268,7 +264,7 @@ export abstract class ClientRequest {
     this.begunAt = clock.now();
   }
 
-  /** Releases the timer, and the listener for the client. */
+  /** Releases the timer. */
   end(): void {
     this.isEnded = true;
     this.#stop?.();

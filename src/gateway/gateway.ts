@@ -8,7 +8,6 @@ import type { Snapshot } from '../store/snapshot.ts';
 import { UpstreamCall } from '../upstream/call.ts';
 import { UpstreamClient } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
-import { pathWith } from '../upstream/path.ts';
 import { type Read, ReadRows } from '../upstream/read.ts';
 import { Admission, endSession } from './admission.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -45,11 +44,8 @@ export class Gateway extends Admission {
       timeoutMs: config.requestTimeoutMs,
       isCircuitOpen: () => calls.isCircuitOpen,
       check(read) {
-        const { operation, id } = read;
-        // At the path with these values there may be another row: `/keys/current` is none of `/keys/{id}`.
-        if (id !== undefined && deps.table.at(pathWith(operation.path, id))?.methods.get('GET') !== operation)
-          throw GatewayError.of('unknown_endpoint');
-        checkInput(operation, read);
+        if (table.isOfAnother(read.operation, read.id)) throw GatewayError.of('unknown_endpoint');
+        checkInput(read.operation, read);
       },
       onError: (request, error) => endSession(store, request, request.account, error),
       call(read, request, how) {

@@ -37,11 +37,8 @@ export interface HttpDeps extends GatewayDeps {
   readonly isCuttingOff?: (() => boolean) | undefined;
   /** For work that outlives its request, where no execution context comes with it. Absent where one always does. */
   readonly waitUntil?: WaitUntil | undefined;
-  /**
-   * Runs it when the client leaves, and returns what prevents that. Undefined, or absent, where only the signal of the request
-   * tells: on Node that is an object more.
-   */
-  readonly onLeft?: ((env: object, raw: Request, run: () => void) => (() => void) | undefined) | undefined;
+  /** Runs it when the client leaves. False, or absent, where only the signal of the request tells: on Node that is an object more. */
+  readonly onLeft?: ((env: object, raw: Request, run: () => void) => boolean) | undefined;
   /** Absent where the platform compresses. */
   readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
@@ -90,13 +87,11 @@ export class HonoRequest extends ClientRequest {
     return this.hono?.req.raw.signal.aborted === true;
   }
 
-  onLeft(run: () => void): () => void {
-    const stay = this.hono && this.tools.onLeft?.(this.hono.env, this.hono.req.raw, run);
-    if (stay) return stay;
-    const left = this.hono?.req.raw.signal;
-    if (left?.aborted) run();
-    else left?.addEventListener('abort', run, { once: true });
-    return () => left?.removeEventListener('abort', run);
+  onLeft(run: () => void): void {
+    if (!this.hono || this.tools.onLeft?.(this.hono.env, this.hono.req.raw, run)) return;
+    const { signal } = this.hono.req.raw;
+    if (signal.aborted) run();
+    else signal.addEventListener('abort', run, { once: true });
   }
 
   get waitUntil(): WaitUntil {

@@ -21,7 +21,7 @@ export interface Invocation {
 
 /** Path and query below `{base_url}`. The path is made of the row's template: a client's own path never gets upstream. */
 export function targetOf({ operation, id, query }: Invocation): string {
-  const path = pathWith(operation.path, id);
+  const path = pathWith(operation, id);
   return query === '' ? path : `${path}?${query}`;
 }
 

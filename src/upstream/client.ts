@@ -154,7 +154,7 @@ const REASON_OF: Readonly<Record<BodyFlaw, Reason>> = {
 
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
-function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL, wall: number): UpstreamAnswer {
+function jsonAnswer(invocation: Invocation, raw: RawAnswer, upstream: URL, wall: number): UpstreamAnswer {
   if ('flaw' in raw.body) {
     const { flaw } = raw.body;
     const fault = flaw === 'cut_short' ? 'failed' : 'unusable';
@@ -164,18 +164,23 @@ function jsonAnswer({ operation, id }: Invocation, raw: RawAnswer, upstream: URL
   if (isTooDeep(text)) throw unusable('The upstream answered with JSON nested too deeply.');
   const value = parsedJson(text);
   if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
-  const { page } = operation;
-  const source = { upstream, path: pathWith(operation.path, id) };
-  const header = page && page.next === undefined ? headerOf(raw, 'link') : undefined;
   return {
-    ...(page ? localLinks(text, page, source) : { text, links: [] }),
-    link: header === undefined ? undefined : localLinkHeader(header, source),
+    ...linkedOf(invocation, raw, text, upstream),
     ...keepingOf(raw, wall),
     validators: validatorsOf(raw),
     status: raw.status,
     value,
     notModified: false,
   };
+}
+
+/** The text of a page, and its `Link` header, with links that lead through the gateway. */
+function linkedOf({ operation, id }: Invocation, raw: RawAnswer, text: string, upstream: URL) {
+  const { page } = operation;
+  if (!page) return { text, links: [], link: undefined };
+  const source = { upstream, path: pathWith(operation, id) };
+  const header = page.next === undefined ? headerOf(raw, 'link') : undefined;
+  return { ...localLinks(text, page, source), link: header && localLinkHeader(header, source) };
 }
 
 const unusable = (detail: string) =>

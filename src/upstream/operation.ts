@@ -1,7 +1,7 @@
 import type * as z from 'zod/mini';
 import { type ErrorKind, isCode } from '../core/errors.ts';
 import type { Page } from './page.ts';
-import { isForm, namesIn, type Params, paramsOf } from './path.ts';
+import { isForm, namesIn, type Params, paramsOf, partsOf } from './path.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -87,7 +87,9 @@ export interface Operation extends Omit<Row, 'summary' | 'tag'> {
   readonly summary: string;
   readonly method: Method;
   readonly path: string;
-  /** All parameters of the path in its order, each with the source of a regular expression. */
+  /** What is between the parameters of the path. */
+  readonly parts: readonly string[];
+  /** All parameters of the path, in its order. */
   readonly params: Params;
 }
 
@@ -143,7 +145,7 @@ function operationOf(id: string, row: Given): Operation {
   const problem = problemOf(id, row);
   if (problem !== undefined) throw new TypeError(`the row \`${id}\` ${problem}`);
   const [method, path = ''] = row.at.split(' ');
-  const known = { id, method: method as Method, path, params: paramsOf(path, row.params) };
+  const known = { id, method: method as Method, path, parts: partsOf(path), params: paramsOf(path, row.params) };
   return { tag: OTHER, summary: wordsOf(id), ...row, ...known };
 }
 

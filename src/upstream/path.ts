@@ -43,9 +43,12 @@ export function joined(names: readonly string[], read: (name: string) => string 
   return names.length === 0 ? undefined : names.map(read).join('/');
 }
 
+/** What is between the parameters of a path. */
+export const partsOf = (path: string): readonly string[] => path.split(/\{\w+\}/);
+
 /** The path with these values. */
-export function pathWith(path: string, id: string | undefined): string {
+export function pathWith({ path, parts }: { path: string; parts: readonly string[] }, id: string | undefined): string {
   if (id === undefined) return path;
-  const values = id.split('/');
-  return path.replaceAll(NAME, () => values.shift() ?? '');
+  const values = parts.length > 2 ? id.split('/') : [id];
+  return parts.reduce((begun, part, index) => begun + (values[index - 1] ?? '') + part);
 }

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { exampleOf } from './fields.ts';
 import { groupIn, type Operation } from './operation.ts';
 import { pageFlaw } from './page.ts';
-import { namesIn, patternOf } from './path.ts';
+import { namesIn, pathWith, patternOf } from './path.ts';
 
 export type Table = ReturnType<typeof tableOf>;
 
@@ -18,6 +18,13 @@ export function tableOf(rows: Readonly<Record<string, Operation>>) {
   const places = [...Map.groupBy(operations, placeOf)]
     .toSorted(([a], [b]) => fixedFirst(a, b))
     .map(([, there]) => placeWith(there));
+  const reads = places.filter(({ methods }) => methods.has('GET'));
+  const rivals = new Map(
+    reads.map(({ path, methods }, index) => [
+      methods.get('GET'),
+      reads.slice(0, index).filter((other) => mayMeet(other.path, path)),
+    ]),
+  );
   const cached = new Set(operations.filter(({ cache }) => cache).map(({ group }) => group));
   return {
     operations,
@@ -28,6 +35,11 @@ export function tableOf(rows: Readonly<Record<string, Operation>>) {
         return match ? [{ methods, id: match.length > 1 ? match.slice(1).join('/') : undefined }] : [];
       });
       return there.find(({ methods }) => methods.has('GET')) ?? there[0]; // as the router: the first that has the method
+    },
+    /** Whether a read with these values of its parameters has the path of another row, such as `/keys/{id}` with `current`. */
+    isOfAnother(operation: Operation, id: string | undefined): boolean {
+      const before = id === undefined ? undefined : rivals.get(operation);
+      return before?.some(({ pattern }) => pattern.test(pathWith(operation, id))) === true;
     },
     /** Whether answers that a write invalidates are cached at all. */
     invalidatesCached: ({ invalidates = [] }: Operation) =>
@@ -93,5 +105,14 @@ function placeWith(rows: readonly Operation[]) {
   const known = JSON.stringify(params);
   if (others.some((other) => JSON.stringify(other.params) !== known))
     throw new TypeError(`the rows ${names} are at one path, and have other names or forms for its parameters`);
-  return { pattern: patternOf(path, params), methods };
+  return { path, pattern: patternOf(path, params), methods };
+}
+
+/** Whether two paths may be the same with some values of their parameters. */
+function mayMeet(path: string, other: string): boolean {
+  const [one, two] = [path, other].map((each) => each.replace(/\/$/, '').split('/')) as [string[], string[]];
+  return (
+    one.length === two.length &&
+    one.every((part, at) => part.startsWith('{') || two[at]?.startsWith('{') || part === two[at])
+  );
 }

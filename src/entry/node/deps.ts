@@ -1,4 +1,3 @@
-import { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -76,12 +75,10 @@ export function nodeDeps(given: Given) {
     compress: new Compressed(config.cacheMaxBytes * COMPRESSED).compress,
     onLeft(env, raw, run) {
       // The adapter's own request stands for the connection. One that a host has made may have a signal of its own.
-      if (Object.getPrototypeOf(raw) === Request.prototype) return undefined;
-      if (!('outgoing' in env && env.outgoing instanceof ServerResponse) || env.outgoing.closed) return undefined;
-      const { outgoing } = env;
-      const left = () => outgoing.writableFinished || run();
-      outgoing.once('close', left);
-      return () => outgoing.off('close', left);
+      if (Object.getPrototypeOf(raw) === Request.prototype) return false;
+      if (!('outgoing' in env && env.outgoing instanceof Answer) || env.outgoing.closed) return false;
+      env.outgoing.onLeft(run);
+      return true;
     },
     leaveRoom: (env) => {
       if ('outgoing' in env && env.outgoing instanceof Answer) env.outgoing.leaveRoom();

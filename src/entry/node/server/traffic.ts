@@ -27,6 +27,18 @@ const UNREAD = new Error('The body was not read before the answer was complete.'
 export class Answer extends ServerResponse {
   /** Set while its request takes room there. */
   room: Traffic | undefined = undefined;
+  #onLeft: (() => void)[] | undefined;
+
+  /** Runs it when the client leaves before the answer is whole. */
+  onLeft(run: () => void): void {
+    (this.#onLeft ??= []).push(run);
+  }
+
+  /** To be called when the answer is closed. */
+  over(): void {
+    this.leaveRoom();
+    if (!this.writableFinished) for (const run of this.#onLeft ?? []) run();
+  }
 
   /** To be called where its request is over, or only waits for a change. */
   leaveRoom(): void {
@@ -90,7 +102,7 @@ export class Connection {
   }
 
   #over(answer: Answer): void {
-    answer.leaveRoom();
+    answer.over();
     this.current = undefined;
     this.#traffic.size--;
     this.#count(0);
