@@ -180,7 +180,10 @@ function linkedOf({ operation, id }: Invocation, raw: RawAnswer, text: string, u
   if (!page) return { text, links: [], link: undefined };
   const source = { upstream, path: pathWith(operation, id) };
   const header = page.next === undefined ? headerOf(raw, 'link') : undefined;
-  return { ...localLinks(text, page, source), link: header && localLinkHeader(header, source) };
+  return {
+    ...localLinks(text, page, source),
+    link: header === undefined ? undefined : localLinkHeader(header, source),
+  };
 }
 
 const unusable = (detail: string) =>

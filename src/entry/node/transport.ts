@@ -1,6 +1,6 @@
 import type { SecureContext } from 'node:tls';
 import { context, createContextKey, ROOT_CONTEXT } from '@opentelemetry/api';
-import { type buildConnector, type Dispatcher, interceptors, Pool, ProxyAgent } from 'undici';
+import { buildConnector, type Dispatcher, interceptors, Pool, ProxyAgent } from 'undici';
 import type { Config } from '../../config.ts';
 import { GatewayError, type Reason } from '../../core/errors.ts';
 import {
@@ -31,16 +31,17 @@ const UNSEEN = ROOT_CONTEXT.setValue(createContextKey('OpenTelemetry SDK Context
 export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
-  const [reads, writes] = [dispatcherTo(origin, config, way, READ_MS), dispatcherTo(origin, config, way, WRITE_MS)];
+  const make = dispatchersTo(origin, config, way);
+  const [reads, writes] = [new Renewed(make, READ_MS), new Renewed(make, WRITE_MS)];
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
     const sent = { origin, method, path: prefix + path, headers, body };
-    const dispatcher = method === 'GET' ? reads : writes;
-    context.with(UNSEEN, () => dispatcher.dispatch(sent, collector));
+    const { current } = method === 'GET' ? reads : writes;
+    context.with(UNSEEN, () => current.dispatch(sent, collector));
     return collector;
   };
-  return { transport, close: () => Promise.all([reads.destroy(), writes.destroy()]) };
+  return { transport, close: () => Promise.all([reads.current.destroy(), writes.current.destroy()]) };
 }
 
 /** How long a connection is used. A busy one would else never end, and the upstream's name would never be looked up again. */
@@ -50,42 +51,72 @@ const WRITE_MS = 1000;
 /** How long a connection that is not used is kept at most, unless the upstream says in `Keep-Alive` how long it keeps it. */
 const IDLE_MS = 4000;
 
-/** Undici's pool, or its agent where there is a proxy. `mostMs`: for which a connection is used. */
-function dispatcherTo(origin: string, config: Config, { tls = {}, proxy }: Way, mostMs: number): Dispatcher {
+/**
+ * A dispatcher that another one replaces after a time, and that ends with its last answer. Undici's `clientTtl` reads the clock
+ * for each connection that is busy. By the wall clock, since timers stand still while a machine is suspended.
+ */
+class Renewed {
+  readonly #make: (mostMs: number) => Dispatcher;
+  readonly #mostMs: number;
+  #current: Dispatcher;
+  #madeAt = Date.now();
+
+  /** `mostMs`: for which a connection is used. */
+  constructor(make: (mostMs: number) => Dispatcher, mostMs: number) {
+    this.#make = make;
+    this.#mostMs = mostMs;
+    this.#current = make(mostMs);
+  }
+
+  get current(): Dispatcher {
+    const now = Date.now();
+    if (Math.abs(now - this.#madeAt) > this.#mostMs) {
+      void this.#current.close();
+      this.#current = this.#make(this.#mostMs);
+      this.#madeAt = now;
+    }
+    return this.#current;
+  }
+}
+
+/** Makes undici's pools, or its agents where there is a proxy. All pools resume each other's TLS sessions. */
+function dispatchersTo(origin: string, config: Config, { tls = {}, proxy }: Way): (mostMs: number) => Dispatcher {
   const { upstreamMaxConnections: connections, upstreamTimeoutMs: timeoutMs } = config;
-  const options = {
-    connections,
-    pipelining: 1,
-    allowH2: false,
-    // The attempt's signal spans the whole exchange; undici's own timers restart with each byte.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connectTimeout: timeoutMs,
-    // By the wall clock, when a connection is to be used: timers stand still while a machine is suspended.
-    clientTtl: mostMs,
-    keepAliveTimeout: Math.min(mostMs, IDLE_MS),
-    keepAliveMaxTimeout: mostMs,
-  };
   const { hostname } = new URL(origin);
   const named = hostname.endsWith('.') && { servername: hostname.slice(0, -1) }; // a name in TLS has no dot at its end
   const connect = (secureContext: SecureContext | undefined) =>
     ({
+      timeout: timeoutMs,
       // Node gives up each of several addresses but the last after 250 ms, which a far one takes, or a packet that is lost.
       autoSelectFamilyAttemptTimeout: Math.ceil(timeoutMs / 4),
       allowH2: false,
       ...(secureContext && { secureContext }),
     }) as buildConnector.BuildOptions;
   const target = { ...connect(tls.secureContext), ...named };
-  if (!proxy) return new Pool(origin, { ...options, connect: target });
-  return new ProxyAgent({
-    ...options,
-    uri: proxy.href,
-    requestTls: target,
-    proxyTls: connect(tls.trusting),
-    // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
-    clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
-    factory: (to, own: Pool.Options) => new Pool(to, { ...own, ...options }),
-  });
+  const connector = buildConnector(target);
+  return (mostMs) => {
+    const options = {
+      connections,
+      pipelining: 1,
+      allowH2: false,
+      // The attempt's signal spans the whole exchange; undici's own timers restart with each byte.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connectTimeout: timeoutMs,
+      keepAliveTimeout: Math.min(mostMs, IDLE_MS),
+      keepAliveMaxTimeout: mostMs,
+    };
+    if (!proxy) return new Pool(origin, { ...options, connect: connector });
+    return new ProxyAgent({
+      ...options,
+      uri: proxy.href,
+      requestTls: target,
+      proxyTls: connect(tls.trusting),
+      // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
+      clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
+      factory: (to, own: Pool.Options) => new Pool(to, { ...own, ...options }),
+    });
+  };
 }
 
 // Undici would say on standard error that this is experimental, which nobody who runs the gateway can do anything about.
