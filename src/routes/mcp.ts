@@ -65,11 +65,13 @@ export function mcpRoute(gateway: Gateway, routes: readonly Route[]): Route {
       const message = messageIn(text);
       if (message === undefined) return refusal(-32_700, 'The body is no JSON, or too much of it');
       if (Array.isArray(message) || !request.hono) return refusal(-32_600, 'One message at a time');
+      const tool = toolIn(message, tools);
+      if (!tool) await gateway.admit(request); // the call of a tool counts as what it stands for
       // What speaks the protocol is loaded only now.
       serve ??= (await import('./mcp-server.ts')).serveBy(await openApiText(gateway.deps), [...tools.keys()], VERSION);
       let called: Answer | undefined;
-      const response = await serve(request.hono.req.raw, message, async (name) => {
-        called = await answerOf(gateway, request, tools.get(name), argumentsIn(text));
+      const response = await serve(request.hono.req.raw, message, async () => {
+        called = await answerOf(gateway, request, tool, argumentsIn(text));
         return { text: jsonOf(called), isError: called.status >= 400 };
       });
       if (called?.status === 401 || called?.status === CLIENT_LEFT) return called;
@@ -86,6 +88,12 @@ function messageIn(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The tool that a message calls; undefined for any other message. */
+function toolIn(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | undefined {
+  const { method, params } = isPlainObject(message) ? message : {};
+  return method === 'tools/call' && isPlainObject(params) ? tools.get(String(params['name'])) : undefined;
 }
 
 /** What a tool is called with. Integers that JavaScript would round stay text. */

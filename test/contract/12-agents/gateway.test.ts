@@ -40,16 +40,18 @@ test(`${SAME}: the upstream is called as by HTTP`, async () => {
   expect(tool).toMatchObject({ authorization: `Token ${me}`, 'x-request-id': 'of-the-agent', 'user-agent': 'agent/1' });
 });
 
-test(`${SAME}: a call of a tool counts one, and all else nothing`, async () => {
-  const { call, ask, me } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '3' });
+test(`${SAME}: every message counts one`, async () => {
+  const { call, ask, me } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '5' });
   const asked = { call, me };
-  for (const method of ['ping', 'tools/list', 'ping', 'tools/list']) await rpc(asked, method);
+  expect((await rpc(asked, 'tools/list')).headers.get('ratelimit')).toMatch(/^"account";r=4;/);
+  expect((await rpc(asked, 'ping')).headers.get('ratelimit')).toMatch(/^"account";r=3;/);
   const first = await callTool(asked, READ);
   expect(first.headers.get('ratelimit')).toMatch(/^"account";r=2;/);
   await callTool(asked, 'getAccountOverview');
   expect((await ask(READ)).headers.get('ratelimit')).toMatch(/^"account";r=0;/);
   const { result } = (await callTool(asked, READ)).json;
   expect(result).toMatchObject({ isError: true, structuredContent: { code: 'rate_limited', retry_after: 60 } });
+  expect((await rpc(asked, 'ping')).json).toMatchObject({ status: 429, code: 'rate_limited' });
 });
 
 test(`${SAME}: one line, of the request that the tool stands for`, async () => {
