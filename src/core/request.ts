@@ -125,6 +125,8 @@ export abstract class ClientRequest {
   #credential: string | undefined;
   #address: string | undefined;
   #abortable: Abortable | undefined;
+  /** Undefined until it is listened for. */
+  #isLeft: boolean | undefined;
   /** Stops the timer of `abortable`. */
   #stop: (() => void) | undefined;
 
@@ -232,7 +234,14 @@ export abstract class ClientRequest {
     const abortable = new Abortable();
     const expire = () => abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
     this.#stop = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    this.onLeft(() => abortable.abort(new ClientLeft()));
+    if (this.#isLeft === undefined) {
+      this.#isLeft = false;
+      this.onLeft(() => {
+        this.#isLeft = true;
+        this.#abortable?.abort(new ClientLeft());
+      });
+    }
+    if (this.#isLeft) abortable.abort(new ClientLeft());
     return abortable;
   }
 

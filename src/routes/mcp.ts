@@ -74,6 +74,7 @@ export function mcpRoute(gateway: Gateway, routes: readonly Route[]): Route {
         called = await answerOf(gateway, request, tool, argumentsIn(text));
         return { text: jsonOf(called), isError: called.status >= 400 };
       });
+      if (tool && !called) await gateway.admit(request); // the protocol has refused it
       if (called?.status === 401 || called?.status === CLIENT_LEFT) return called;
       return withContent(response, called);
     },

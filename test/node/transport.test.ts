@@ -4,6 +4,9 @@ import { createServer as createHttps } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { fromEnv } from '../../src/entry/node/index.ts';
+import { portico } from '../../src/index.ts';
+import { proxyAccount } from '../../src/proxy-account/index.ts';
 import { says } from '../support/contract.ts';
 import { exampleBody } from '../support/examples.ts';
 import { startGateway } from '../support/gateway.ts';
@@ -149,6 +152,21 @@ test('a call under way is not cut when its connection has been used for a minute
   gate.release();
   expect(await slow).toMatchObject({ status: 200, text: GOOD });
   expect(world.upstream.calls.map(({ socket }) => socket)).toEqual([1, 1, 2, 2]);
+});
+
+test('after a drain a call opens no connection', async () => {
+  const { suspend } = libraryClock();
+  const upstream = await startUpstream();
+  upstream.on(WRITE, json(201, GOOD));
+  const env = { UPSTREAM_BASE_URL: upstream.url, LOG_LEVEL: 'silent' };
+  const { app, drain } = portico({ ...fromEnv(env), rows: proxyAccount });
+  const headers = { authorization: `Token ${secret()}`, 'content-type': 'application/json' };
+  const send = async () => (await app.request('/api/v2/apikey/', { method: 'POST', headers, body: '{}' })).status;
+  expect(await send()).toBe(201);
+  await drain();
+  suspend(1001);
+  expect(await send()).toBe(502);
+  expect(upstream.calls).toHaveLength(1);
 });
 
 test('what arrives byte by byte, interim answers too, is read as what comes at once, on one connection', async () => {

@@ -32,7 +32,8 @@ export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
   const make = dispatchersTo(origin, config, way);
-  const [reads, writes] = [new Renewed(make, READ_MS), new Renewed(make, WRITE_MS)];
+  const lasting = (mostMs: number) => new Renewed(() => make(mostMs), way.proxy ? Infinity : mostMs);
+  const [reads, writes] = [lasting(READ_MS), lasting(WRITE_MS)];
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
@@ -41,7 +42,7 @@ export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
     context.with(UNSEEN, () => current.dispatch(sent, collector));
     return collector;
   };
-  return { transport, close: () => Promise.all([reads.current.destroy(), writes.current.destroy()]) };
+  return { transport, close: () => Promise.all([reads.destroy(), writes.destroy()]) };
 }
 
 /** How long a connection is used. A busy one would else never end, and the upstream's name would never be looked up again. */
@@ -52,34 +53,42 @@ const WRITE_MS = 1000;
 const IDLE_MS = 4000;
 
 /**
- * A dispatcher that another one replaces after a time, and that ends with its last answer. Undici's `clientTtl` reads the clock
- * for each connection that is busy. By the wall clock, since timers stand still while a machine is suspended.
+ * A dispatcher that another one replaces after a time. The old one ends with its last answer. By the wall clock, since timers
+ * stand still while a machine is suspended.
  */
 class Renewed {
-  readonly #make: (mostMs: number) => Dispatcher;
-  readonly #mostMs: number;
+  readonly #make: () => Dispatcher;
+  #mostMs: number;
   #current: Dispatcher;
   #madeAt = Date.now();
 
-  /** `mostMs`: for which a connection is used. */
-  constructor(make: (mostMs: number) => Dispatcher, mostMs: number) {
+  constructor(make: () => Dispatcher, mostMs: number) {
     this.#make = make;
     this.#mostMs = mostMs;
-    this.#current = make(mostMs);
+    this.#current = make();
   }
 
   get current(): Dispatcher {
     const now = Date.now();
     if (Math.abs(now - this.#madeAt) > this.#mostMs) {
       void this.#current.close();
-      this.#current = this.#make(this.#mostMs);
+      this.#current = this.#make();
       this.#madeAt = now;
     }
     return this.#current;
   }
+
+  /** Later calls fail. Called when nothing is under way, or when the process ends. */
+  destroy(): Promise<void> {
+    this.#mostMs = Infinity;
+    return this.#current.destroy();
+  }
 }
 
-/** Makes undici's pools, or its agents where there is a proxy. All pools resume each other's TLS sessions. */
+/**
+ * Makes undici's pools, or its agents where there is a proxy. All pools resume each other's TLS sessions. Agents cannot, and
+ * are not replaced: their `clientTtl` reads the clock for each connection that is busy.
+ */
 function dispatchersTo(origin: string, config: Config, { tls = {}, proxy }: Way): (mostMs: number) => Dispatcher {
   const { upstreamMaxConnections: connections, upstreamTimeoutMs: timeoutMs } = config;
   const { hostname } = new URL(origin);
@@ -114,7 +123,7 @@ function dispatchersTo(origin: string, config: Config, { tls = {}, proxy }: Way)
       proxyTls: connect(tls.trusting),
       // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
       clientFactory: (url, own) => new Pool(url, { ...own, headersTimeout: timeoutMs }),
-      factory: (to, own: Pool.Options) => new Pool(to, { ...own, ...options }),
+      factory: (to, own: Pool.Options) => new Pool(to, { ...own, ...options, clientTtl: mostMs }),
     });
   };
 }

@@ -54,6 +54,19 @@ test(`${SAME}: every message counts one`, async () => {
   expect((await rpc(asked, 'ping')).json).toMatchObject({ status: 429, code: 'rate_limited' });
 });
 
+test.each([
+  ['another version', { jsonrpc: '1.0' }],
+  ['no id', { id: undefined }],
+  ['a name that is no text', { params: { name: [READ] } }],
+  ['arguments that are no object', { params: { name: READ, arguments: 'x' } }],
+])(`${SAME}: a call of a tool with %s counts one`, async (_, wrong) => {
+  const { call, me } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '5' });
+  const headers = { accept: 'application/json, text/event-stream' };
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: READ }, ...wrong };
+  const sent = await call('/mcp', { body, headers, token: me });
+  expect(sent.headers.get('ratelimit')).toMatch(/^"account";r=4;/);
+});
+
 test(`${SAME}: one line, of the request that the tool stands for`, async () => {
   const { lines, upstream, idle } = gateway;
   const from = lines.length;
