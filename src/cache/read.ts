@@ -245,7 +245,7 @@ const isUsable = ({ stale, onError }: CachePolicy, entry: Entry, freshMs: number
 function entryOf(answer: UpstreamAnswer, copy: Entry | undefined, etag: string, clock: Clock): Entry | null {
   const { text, links, link, validators, limits, notModified } = answer;
   const added = { storedAt: clock.now(), storedWall: clock.wall(), ...limits };
-  if (notModified && copy) return { ...copy, ...added };
+  if (notModified && copy) return { ...copy, ...added, ...(link && { link }) };
   return text === null ? null : { text, links, link, validators, etag, ...added };
 }
 

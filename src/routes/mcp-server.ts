@@ -61,7 +61,7 @@ interface Document {
 
 interface Operation extends Readonly<Record<'operationId' | 'summary' | 'description', string>> {
   readonly parameters?: readonly Parameter[];
-  readonly responses: { readonly 200: { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> } };
+  readonly responses: { readonly 200?: { readonly content?: Readonly<Record<string, { readonly schema: Schema }>> } };
 }
 
 interface Parameter extends Readonly<Record<'name' | 'in' | 'description', string>> {
@@ -86,7 +86,7 @@ function toolsIn({ paths, components: { schemas } }: Document, names: ReadonlySe
     title: summary,
     description,
     inputSchema: inputOf(parameters),
-    outputSchema: outputOf(responses[200].content?.['application/json']?.schema ?? {}, schemas),
+    outputSchema: outputOf(responses[200]?.content?.['application/json']?.schema ?? {}, schemas),
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
   }));
 }

@@ -1,10 +1,10 @@
 import { GatewayError } from '../core/errors.ts';
 import { originOf } from '../core/http-url.ts';
-import { extentOf, isPlainObject, MAX_DEPTH, valueOf } from '../core/json.ts';
+import { extentOf, isPlainObject, MAX_DEPTH } from '../core/json.ts';
 import type { RouteFacts } from '../core/request.ts';
 import { VERSION } from '../core/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { parametersOf } from '../gateway/overview.ts';
+import { parametersOf, readIn } from '../gateway/overview.ts';
 import { choicesOf } from '../gateway/plan.ts';
 import { CLIENT_LEFT, endRequest } from '../http/access-log.ts';
 import { jsonTextOf } from '../http/body.ts';
@@ -30,7 +30,7 @@ interface Tool {
 function toolOf(route: Route, { table, overviews }: Gateway['deps']): Tool | undefined {
   const row = table.operations.find(({ id }) => id === route.operation);
   const overview = overviews.find(({ id }) => id === route.operation);
-  const reads = row ? [row] : Object.values(overview?.sections ?? {}).map(({ read }) => read);
+  const reads = row ? [row] : overview ? readIn(overview) : [];
   if (reads.some(({ method, secrets }) => method !== 'GET' || secrets)) return undefined;
   const ofPath = overview
     ? parametersOf(overview)
@@ -63,10 +63,10 @@ export function mcpRoute(gateway: Gateway, routes: readonly Route[]): Route {
       void request.credential; // without one nothing is answered
       const text = (await jsonTextOf(request)) ?? '';
       const message = messageIn(text);
-      if (message === undefined) return refusal(-32_700, 'The body is no JSON, or too much of it');
-      if (Array.isArray(message) || !request.hono) return refusal(-32_600, 'One message at a time');
       const tool = toolIn(message, tools);
       if (!tool) await gateway.admit(request); // the call of a tool counts as what it stands for
+      if (message === undefined) return refusal(-32_700, 'The body is no JSON, or too much of it');
+      if (Array.isArray(message) || !request.hono) return refusal(-32_600, 'One message at a time');
       // What speaks the protocol is loaded only now.
       serve ??= (await import('./mcp-server.ts')).serveBy(await openApiText(gateway.deps), [...tools.keys()], VERSION);
       let called: Answer | undefined;
@@ -97,8 +97,12 @@ function toolIn(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | unde
   return method === 'tools/call' && isPlainObject(params) ? tools.get(String(params['name'])) : undefined;
 }
 
-/** What a tool is called with. Integers that JavaScript would round stay text. */
-const argumentsIn = (text: string) => (valueOf(text) as { params?: { arguments?: unknown } }).params?.arguments;
+/** What a tool is called with. Numbers are the texts that were sent. */
+function argumentsIn(text: string): unknown {
+  const source = (_: string, value: unknown, { source: sent }: { readonly source?: string } = {}) =>
+    typeof value === 'number' ? sent : value;
+  return (JSON.parse(text, source) as { params?: { arguments?: unknown } }).params?.arguments;
+}
 
 const JSON_TYPE = { ...NO_STORE, 'Content-Type': 'application/json' };
 
@@ -189,20 +193,12 @@ const MAX_NAME = 64;
 /** `a` of `fields` is `fields[a]`. What is null is left out. */
 function pairsOf([name, value]: [string, unknown]): [string, string[]][] {
   if (value === null) return [];
-  if (isPlainObject(value) && name.length <= MAX_NAME)
+  if (isPlainObject(value) && name.length <= MAX_NAME && Object.keys(value).length > 0)
     return Object.entries(value).flatMap(([key, one]) => pairsOf([`${name}[${key}]`, one]));
   return [[name, (Array.isArray(value) ? value : [value]).map(textOf)]];
 }
 
-/** Whether a number was rounded when it was read, or is infinite: integers without a point or an exponent are texts by then. */
-const isRounded = (value: unknown): value is number =>
-  typeof value === 'number' && (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value)));
-
-/** With a sign, a rounded number is neither an id nor a number of a query. */
-function textOf(value: unknown): string {
-  if (typeof value === 'string') return value;
-  return isRounded(value) ? `+${value}` : JSON.stringify(value);
-}
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 /** The GET that the call of a tool stands for. It comes from the same client, with the same headers. */
 class ToolRequest extends HonoRequest {

@@ -18,7 +18,7 @@ import { waitSecondsOf, answerOnChange } from './waited.ts';
 export function passthroughRoutes(gateway: Gateway, { operations }: Table): Route[] {
   return operations.map((operation) => {
     const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
-    const mayBeCompressed = !operation.secrets;
+    const mayBeCompressed = !(operation.secrets ?? operation.signsIn);
     return routeOf(passthroughDescription(operation), { handle, mayBeCompressed }, operation.params);
   });
 }

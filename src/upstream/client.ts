@@ -4,7 +4,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Clock } from '../core/runtime.ts';
 import { type Invocation, targetOf, type UpstreamAnswer, type UpstreamCall } from './call.ts';
 import { type Hooks, headersBy } from './hooks.ts';
-import { localLinkHeader, localLinks } from './links.ts';
+import { type Linked, localLinkHeader, localLinks } from './links.ts';
 import { pathWith } from './path.ts';
 import { keepingOf, retryAfterOf, validatorsOf } from './answer-headers.ts';
 import { concealableIn, refusalOf } from './refusal.ts';
@@ -127,7 +127,10 @@ function answerOf(
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
   const wall = clock.wall();
   if (isGood) return jsonAnswer(invocation, raw, upstream, wall);
-  if (status === 304 && validators) return { ...EMPTY, ...keepingOf(raw, wall), status, notModified: true };
+  if (status === 304 && validators) {
+    const link = linkOf(invocation, raw, upstream);
+    return { ...EMPTY, ...keepingOf(raw, wall), link, status, notModified: true };
+  }
   if (status < 400 || status >= 500) throw failure(raw, wall);
   const key = operation.credential === 'none' ? [] : [request.credential];
   const secrets = [...key, ...concealableIn(own)];
@@ -155,6 +158,7 @@ const REASON_OF: Readonly<Record<BodyFlaw, Reason>> = {
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
 function jsonAnswer(invocation: Invocation, raw: RawAnswer, upstream: URL, wall: number): UpstreamAnswer {
+  const { operation } = invocation;
   if ('flaw' in raw.body) {
     const { flaw } = raw.body;
     const fault = flaw === 'cut_short' ? 'failed' : 'unusable';
@@ -165,7 +169,8 @@ function jsonAnswer(invocation: Invocation, raw: RawAnswer, upstream: URL, wall:
   const value = parsedJson(text);
   if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
   return {
-    ...linkedOf(invocation, raw, text, upstream),
+    ...(operation.page ? localLinks(text, operation.page, sourceOf(invocation, upstream)) : { text, links: [] }),
+    link: linkOf(invocation, raw, upstream),
     ...keepingOf(raw, wall),
     validators: validatorsOf(raw),
     status: raw.status,
@@ -174,16 +179,13 @@ function jsonAnswer(invocation: Invocation, raw: RawAnswer, upstream: URL, wall:
   };
 }
 
-/** The text of a page, and its `Link` header, with links that lead through the gateway. */
-function linkedOf({ operation, id }: Invocation, raw: RawAnswer, text: string, upstream: URL) {
-  const { page } = operation;
-  if (!page) return { text, links: [], link: undefined };
-  const source = { upstream, path: pathWith(operation, id) };
-  const header = page.next === undefined ? headerOf(raw, 'link') : undefined;
-  return {
-    ...localLinks(text, page, source),
-    link: header === undefined ? undefined : localLinkHeader(header, source),
-  };
+const sourceOf = ({ operation, id }: Invocation, upstream: URL) => ({ upstream, path: pathWith(operation, id) });
+
+/** The `Link` header of a page that names no next page itself. */
+function linkOf(invocation: Invocation, raw: RawAnswer, upstream: URL): Linked | undefined {
+  const { page } = invocation.operation;
+  const header = page && page.next === undefined ? headerOf(raw, 'link') : undefined;
+  return header === undefined ? undefined : localLinkHeader(header, sourceOf(invocation, upstream));
 }
 
 const unusable = (detail: string) =>

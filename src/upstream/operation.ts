@@ -184,6 +184,7 @@ function problemOf(id: string, row: Given): string | undefined {
   if (names.length === 0 && invalidates?.some((one) => typeof one === 'object'))
     return 'invalidates one item, which its path does not name: it has no parameter';
   if (signsIn && !(row.body && credential)) return 'signs in: it takes a body and no credential';
+  if (signsIn && names.length > 0) return 'signs in: its path has no parameters';
   if (signsIn && !/^[a-z][a-z0-9-]{0,31}$/.test(signsIn.as)) return 'signs in `as` something that is no part of a path';
   return code === undefined
     ? undefined

@@ -77,14 +77,14 @@ const shapesOf = <T extends z.ZodMiniType>(item: T, name: string) => ({
     page: { items: '/results', next: '/next', links: ['/previous'], size: 'page_size' },
   }),
   data: () => ({
-    answer: resource(`${name}Page`, {
+    answer: resource(`${name}DataPage`, {
       data: z.array(item),
       links: z.looseObject({ next: z.optional(next), prev: previous }),
     }),
     page: { items: '/data', next: '/links/next', links: ['/links/prev', '/links/first', '/links/last', '/links/self'] },
   }),
   items: () => ({
-    answer: resource(`${name}Page`, {
+    answer: resource(`${name}ItemsPage`, {
       items: z.array(item),
       nextPageToken: z.optional(text('of the next page', 'CAUQAA')),
     }),
@@ -92,6 +92,9 @@ const shapesOf = <T extends z.ZodMiniType>(item: T, name: string) => ({
   }),
   list: () => ({ answer: documented(z.array(item), { id: `${name}List` }), page: { items: '' } }),
 });
+
+/** A name in the document is one schema: what was made for an item is given again. */
+const made = new WeakMap<z.ZodMiniType, Record<string, unknown>>();
 
 type Shapes<T extends z.ZodMiniType> = ReturnType<typeof shapesOf<T>>;
 
@@ -103,5 +106,8 @@ type Shapes<T extends z.ZodMiniType> = ReturnType<typeof shapesOf<T>>;
 export function pageOf<T extends z.ZodMiniType, S extends keyof Shapes<T> = 'results'>(item: T, shape?: S) {
   const name = z.globalRegistry.get(item)?.id;
   if (name === undefined) throw new TypeError('the items of a page need a name: make them with resource()');
-  return shapesOf(item, name)[shape ?? 'results']() as ReturnType<Shapes<T>[S]>;
+  const pages = made.get(item) ?? {};
+  made.set(item, pages);
+  const wanted = shape ?? 'results';
+  return (pages[wanted] ??= shapesOf(item, name)[wanted]()) as ReturnType<Shapes<T>[S]>;
 }

@@ -13,7 +13,8 @@ export type Table = ReturnType<typeof tableOf>;
 export function tableOf(rows: Readonly<Record<string, Operation>>) {
   const operations: readonly Operation[] = Object.values(rows);
   const groups = new Set(operations.map(({ group }) => group));
-  for (const operation of operations) checkRow(operation, groups);
+  const named = new Map<string, z.core.$ZodType>();
+  for (const operation of operations) checkRow(operation, groups, named);
   for (const operation of operations) checkItems(operation, operations);
   const places = [...Map.groupBy(operations, placeOf)]
     .toSorted(([a], [b]) => fixedFirst(a, b))
@@ -56,6 +57,7 @@ export function tableOf(rows: Readonly<Record<string, Operation>>) {
 function checkRow(
   { id, invalidates = [], answer, body, page }: Operation,
   groups: ReadonlySet<string | undefined>,
+  named: Map<string, z.core.$ZodType>,
 ): void {
   const strange = invalidates.map(groupIn).find((name) => name !== 'everything' && !groups.has(name));
   if (strange !== undefined)
@@ -64,8 +66,12 @@ function checkRow(
   if (flaw !== undefined) throw new TypeError(`the row \`${id}\` ${flaw}`);
   for (const schema of [answer, body?.schema]) {
     if (!schema) continue;
-    if (z.globalRegistry.get(schema)?.id === undefined)
+    const name = z.globalRegistry.get(schema)?.id;
+    if (name === undefined)
       throw new TypeError(`the row \`${id}\` has a body without a name: make it with resource() or model()`);
+    if ((named.get(name) ?? schema) !== schema)
+      throw new TypeError(`the row \`${id}\` has a body named \`${name}\`, as another one is`);
+    named.set(name, schema);
     try {
       exampleOf(schema);
     } catch (cause) {

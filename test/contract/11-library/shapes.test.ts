@@ -154,6 +154,12 @@ describe(says('pages of another shape'), () => {
       expect(headers.get('link')).toBe(expected);
       expect(headers.get('access-control-expose-headers')).toContain(', Link');
     }
+    const fresh = { ...asking, headers: { 'cache-control': 'no-cache' } };
+    next('listHosts', [200, '[]', { etag: '"a"', link: '<?cursor=1>; rel="next"' }]);
+    await call('/v1/hosts', fresh);
+    next('listHosts', [304, '', { link: '<?cursor=2>; rel="next"' }]);
+    await call('/v1/hosts', fresh);
+    expect((await call('/v1/hosts', asking)).headers.get('link')).toContain('cursor=2');
     next('getOrg', [200, '{}', { link: '</v1/orgs/acme?page=2>; rel="next"' }]);
     expect((await call('/v1/orgs/acme', { token: secret() })).headers.has('link')).toBe(false);
   });
@@ -289,6 +295,11 @@ describe('what cannot be is said in words', () => {
     [
       'invalidates one item of `films`, and its path does not begin with the parameters of `a`: /studios/{studio}/films/{id}',
       { a: reads, b: { ...writes, at: 'DELETE /studios/{studio}', invalidates: [{ item: 'films' }] } },
+    ],
+    ['has a body named `Film`, as another one is', { a: reads, b: { ...writes, answer: resource('Film', {}) } }],
+    [
+      'signs in: its path has no parameters',
+      { a: { ...writes, body: { schema: film }, credential: 'none', signsIn: { as: 'film', token: 'title' } } },
     ],
     [
       'has a page with `nxt`, which',

@@ -7,7 +7,7 @@ import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer } from '../../support/upstream.ts';
 import { cookieIn } from '../08-sessions/browser.ts';
-import { callTool, contentOf, env, LISTED, rpc } from './agent.ts';
+import { callTool, contentOf, env, LISTED, post, rpc } from './agent.ts';
 
 const READ = 'getSubscription';
 const SAME = says('by the same credential, limits, cache and log');
@@ -41,9 +41,14 @@ test(`${SAME}: the upstream is called as by HTTP`, async () => {
 });
 
 test(`${SAME}: every message counts one`, async () => {
-  const { call, ask, me } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '5' });
+  const { call, ask, me } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '7' });
   const asked = { call, me };
-  expect((await rpc(asked, 'tools/list')).headers.get('ratelimit')).toMatch(/^"account";r=4;/);
+  expect((await rpc(asked, 'tools/list')).headers.get('ratelimit')).toMatch(/^"account";r=6;/);
+  for (const [text, left] of [
+    ['{', 5],
+    ['[]', 4],
+  ] as const)
+    expect((await post(asked, text)).headers.get('ratelimit')).toMatch(`r=${left};`);
   expect((await rpc(asked, 'ping')).headers.get('ratelimit')).toMatch(/^"account";r=3;/);
   const first = await callTool(asked, READ);
   expect(first.headers.get('ratelimit')).toMatch(/^"account";r=2;/);

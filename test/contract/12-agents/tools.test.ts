@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parametersOf } from '../../../src/gateway/overview.ts';
+import { defineRows, from, identifier, overview, pageOf, resource, text } from '../../../src/index.ts';
+import { tableOf } from '../../../src/upstream/table.ts';
 import { allOperations, allOverviews, type OperationId } from '../../support/account-api.ts';
 import { says } from '../../support/contract.ts';
 import { exampleBody } from '../../support/examples.ts';
@@ -31,6 +33,29 @@ everywhere(
   },
   { env },
 );
+
+test('an overview is none if an item of it comes from a list with a secret; a GET without an answer is one', async () => {
+  const hook = resource('Hook', { id: identifier('its number', 7), secret: text('it signs with it', 'hunter2') });
+  const rows = defineRows({
+    getSite: { at: 'GET /v1/site', answer: resource('Site', { hook: identifier('its hook', 7) }) },
+    listHooks: { at: 'GET /v1/hooks', ...pageOf(hook, 'data'), secrets: ['secret'] },
+    listOldHooks: { at: 'GET /v1/hooks/old', ...pageOf(hook, 'data') },
+    getHook: { at: 'GET /v1/hooks/{id}', answer: hook },
+    wake: { at: 'GET /v1/wake', answer: null },
+  });
+  const table = tableOf(rows);
+  const path = '/bff/v1/hook-overview';
+  const params = { id: from('site', 'hook', rows.listHooks) };
+  const overviews = [overview(path, { site: { read: rows.getSite }, hook: { read: rows.getHook, params } })];
+  const { call, upstream } = openGateway(env, { table, overviews, upstream: new Upstream(table) });
+  const { result } = (await rpc({ call }, 'tools/list')).json;
+  const names = (result as { readonly tools: readonly { readonly name: string }[] }).tools.map(({ name }) => name);
+  expect(names.toSorted()).toEqual(['getHook', 'getSite', 'listOldHooks', 'wake']);
+  upstream.next('getSite' as OperationId, answer(200, '{"hook":7}'));
+  upstream.next('listHooks' as OperationId, answer(200, `{"data":[{"id":7,"secret":"${'s'.repeat(2000)}"}]}`));
+  const seen = await call(path, { headers: { 'accept-encoding': 'gzip' } });
+  expect([seen.status, seen.headers.get('content-encoding')]).toEqual([200, null]);
+});
 
 test(says("with the rows' schemas and texts"), async () => {
   const { tools } = await (await connect(gateway)).listTools();
@@ -214,8 +239,15 @@ describe('a call that is refused for its arguments', () => {
     expect(json.error.code).toBe(-32_700);
   });
 
-  test('names a number that JavaScript has rounded, and a text that is none', async () => {
-    for (const id of ['9007199254740993.0', '90071992547409.93e2', '1e999', String.raw`"\ud800"`]) {
+  test('names a number that is no id as it is written, and a text that is none', async () => {
+    for (const id of [
+      '9007199254740993.0',
+      '90071992547409.93e2',
+      '1e999',
+      '7.00000000000000001',
+      '{}',
+      String.raw`"\ud800"`,
+    ]) {
       const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"getTransaction","arguments":{"id":${id}}}}`;
       const { json } = await post(gateway, body);
       expect(json.result.structuredContent.errors).toMatchObject([{ field: 'id', code: 'invalid_format' }]);
