@@ -14,8 +14,8 @@ export function credentialOf(authorization: string | undefined): string {
   if (key !== undefined) return key;
   const detail =
     authorization === undefined
-      ? 'The request has no `Authorization` header. Send `Authorization: Token <key>`.'
-      : 'The `Authorization` header cannot be read. Send `Authorization: Token <key>`.';
+      ? 'The request has no `Authorization` header. Send `Authorization: Bearer <key>`, or `Token <key>`.'
+      : 'The `Authorization` header cannot be read. Send `Authorization: Bearer <key>`, or `Token <key>`.';
   throw GatewayError.of('unauthenticated', { detail });
 }
 

@@ -98,11 +98,11 @@ function toolIn(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | unde
 }
 
 /** What a tool is called with. Numbers are the texts that were sent. */
-function argumentsIn(text: string): unknown {
-  const source = (_: string, value: unknown, { source: sent }: { readonly source?: string } = {}) =>
-    typeof value === 'number' ? sent : value;
-  return (JSON.parse(text, source) as { params?: { arguments?: unknown } }).params?.arguments;
-}
+const argumentsIn = (text: string) =>
+  (JSON.parse(text, asWritten) as { params?: { arguments?: unknown } }).params?.arguments;
+
+const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}) =>
+  typeof value === 'number' ? source : value;
 
 const JSON_TYPE = { ...NO_STORE, 'Content-Type': 'application/json' };
 
@@ -170,12 +170,14 @@ function argumentsOf({ parameters, query }: Tool, input: unknown): Arguments {
   const all = new Map(isPlainObject(input) ? Object.entries(input).flatMap(pairsOf) : []);
   const idOf = ({ name }: { readonly name: string }) => all.get(name)?.join() ?? '';
   const params = new Map(parameters.map((one) => [routeParam(one.name), idOf(one)]));
-  const bad = parameters.filter((one) => !one.forms.every((form) => form.test(idOf(one))));
+  const bad = parameters
+    .filter((one) => !one.forms.every((form) => form.test(idOf(one))))
+    .map(({ name }) => ({ field: name, message: all.has(name) ? 'expected an id' : 'is missing' }));
   for (const { name } of parameters) all.delete(name);
   const unknown = [...all.keys()].filter((name) => !query.has(name));
   const errors = [
     ...unknown.map((field) => ({ code: 'unknown_name', message: 'is no argument here', field })),
-    ...bad.map(({ name }) => ({ code: 'invalid_format', message: 'expected an id', field: name })),
+    ...bad.map((one) => ({ code: 'invalid_format', ...one })),
   ];
   const pairs = [...all].flatMap(([name, texts]) =>
     (query.get(name) ? texts : [texts.join()]).map((one) => [name, one]),

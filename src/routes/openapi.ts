@@ -357,8 +357,8 @@ const IN_PARTS =
   'The sections, as lines where `Accept` prefers `application/x-ndjson`. `no-store` and without `ETag` as lines or ' +
   'when a section failed.';
 const CHOICE =
-  'what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. ' +
-  'Fields of a page are those of its items';
+  'the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. ' +
+  'Of a list, name fields of its items';
 const PREFER =
   '`handling=strict`: any section that fails fails the whole; with `If-None-Match`: `changed-sections`: only those that ' +
   `differ; ${WAIT}`;
@@ -392,7 +392,10 @@ function overview(one: Overview) {
   const query: Record<string, Schema> = {};
   for (const [name, all] of names) query[name] = documented(z.array(z.enum([...all])), { description: CHOICE });
   for (const name of sized.keys())
-    query[name] = integer('how many items the page of this section has, from 1 to 100', 5);
+    query[name] = documented(z.int().check(z.minimum(1), z.maximum(100)), {
+      description: 'how many items the page of this section has',
+      examples: [5],
+    });
   return {
     description: [SECTIONS, needed && `Required here: ${needed}.`, made].filter(Boolean).join(' '),
     parameters: [

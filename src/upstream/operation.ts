@@ -179,7 +179,8 @@ function problemOf(id: string, row: Given): string | undefined {
     return 'is of a group whose name is none: it needs letters, digits, _ and -, and is not `everything`';
   if (cache && [cache.fresh, cache.stale, cache.onError].some((time) => !(time >= 0 && time <= MOST_SECONDS)))
     return 'needs `fresh`, `stale` and `onError` in `cache`, in seconds up to a year';
-  if (cache && (group === undefined || secrets)) return 'cannot be cached: it has no group, or an answer with secrets';
+  if (cache && group === undefined) return 'cannot be cached without a `group`, which writes name in `invalidates`';
+  if (cache && secrets) return 'cannot be cached: its answer has secrets';
   if (row.polled && (!isRead || (cache ?? secrets))) return 'is polled: it is a read, neither cached nor with secrets';
   if (names.length === 0 && invalidates?.some((one) => typeof one === 'object'))
     return 'invalidates one item, which its path does not name: it has no parameter';

@@ -1,6 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { parametersOf } from '../../../src/gateway/overview.ts';
-import { defineRows, from, identifier, overview, pageOf, resource, text } from '../../../src/index.ts';
+import {
+  defineRows,
+  from,
+  identifier,
+  overview as overviewOf,
+  pageOf,
+  resource,
+  text as anyWords,
+} from '../../../src/index.ts';
 import { tableOf } from '../../../src/upstream/table.ts';
 import { allOperations, allOverviews, type OperationId } from '../../support/account-api.ts';
 import { says } from '../../support/contract.ts';
@@ -35,7 +43,7 @@ everywhere(
 );
 
 test('an overview is none if an item of it comes from a list with a secret; a GET without an answer is one', async () => {
-  const hook = resource('Hook', { id: identifier('its number', 7), secret: text('it signs with it', 'hunter2') });
+  const hook = resource('Hook', { id: identifier('its number', 7), secret: anyWords('it signs with it', 'hunter2') });
   const rows = defineRows({
     getSite: { at: 'GET /v1/site', answer: resource('Site', { hook: identifier('its hook', 7) }) },
     listHooks: { at: 'GET /v1/hooks', ...pageOf(hook, 'data'), secrets: ['secret'] },
@@ -46,7 +54,7 @@ test('an overview is none if an item of it comes from a list with a secret; a GE
   const table = tableOf(rows);
   const path = '/bff/v1/hook-overview';
   const params = { id: from('site', 'hook', rows.listHooks) };
-  const overviews = [overview(path, { site: { read: rows.getSite }, hook: { read: rows.getHook, params } })];
+  const overviews = [overviewOf(path, { site: { read: rows.getSite }, hook: { read: rows.getHook, params } })];
   const { call, upstream } = openGateway(env, { table, overviews, upstream: new Upstream(table) });
   const { result } = (await rpc({ call }, 'tools/list')).json;
   const names = (result as { readonly tools: readonly { readonly name: string }[] }).tools.map(({ name }) => name);
