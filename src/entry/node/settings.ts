@@ -11,7 +11,7 @@ import {
   type Variables,
 } from '../../config.ts';
 import { noProxy } from './no-proxy.ts';
-import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
+import { A_STORE, storeAddressOf } from './redis/address.ts';
 import { type Read, readTls, type Tls } from './certificates.ts';
 
 /** `SO_REUSEPORT` lets several processes listen on a port, but spreads the connections over them on some systems only. */
@@ -52,7 +52,7 @@ function isDecodable(text: string): boolean {
 const variables = z.object({
   workers: z._default(workers, 1),
   /** The address of the store that instances share. */
-  storeUrl: z.optional(readAs(expectedStoreAddress, storeAddressOf)),
+  storeUrl: z.optional(readAs(A_STORE, storeAddressOf)),
   shutdownDelayMs: integerVariable(0, 600_000, 0),
   upstreamCaFile: file,
   upstreamCertFile: file,

@@ -23,66 +23,31 @@ export interface StoreAddress {
   readonly timeouts?: { readonly connectTimeout: number; readonly socketTimeout: number };
 }
 
-const ADDRESS =
-  /^redis(?<tls>s?)(?:-(?<kind>sentinel))?:\/\/(?:(?<login>[^/?#@]*)@)?(?<nodes>[^/?#@]*)(?<path>\/[^?#@]*)?(?<rest>.*)$/s;
-const NODE = /^(?<host>\[[0-9a-f:.]+\]|[\w.-]+)(?::(?<port>\d{1,5}))?$/i;
-const HAS_HOST = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::|$)/i;
-const PATHS = {
-  one: /^\/?(?<db>\d{0,4})$/,
-  sentinel: /^\/(?<master>[\w.-]+)(?:\/(?<db>\d{0,4}))?$/,
-};
+export const A_STORE =
+  'redis://user:password@host:6379/0 or redis-sentinel://user:password@host:26379,…/primary/0, with TLS rediss or ' +
+  'rediss-sentinel; user and password percent-encoded where they are not plain';
 
-const EXPECTED = {
-  scheme: 'a URL whose scheme is redis or redis-sentinel, or with TLS rediss or rediss-sentinel',
-  login: 'a URL whose user and password are percent-encoded where they are not plain',
-  query: 'a URL without a query',
-  fragment: 'a URL without a fragment',
-  host: 'a URL whose hosts are names or IP addresses',
-  port: 'a URL whose ports are integers from 1 to 65535',
-  oneHost: 'a URL with one host; for several sentinels there is redis-sentinel',
-  path: {
-    one: 'a URL whose path is nothing, or the number of a database such as /1',
-    sentinel: 'a URL whose path is the name that the sentinels have for the store, such as /primary or /primary/1',
-  },
-};
+const ADDRESS =
+  /^redis(?<tls>s?)(?<sentinel>-sentinel)?:\/\/(?:(?<login>[^/?#@,]*)@)?(?<nodes>[^/?#@]+)(?:\/(?<path>[\w./-]*))?$/;
+const PATH = { one: /^(?<db>\d{0,4})$/, sentinel: /^(?<master>[\w.-]+)(?:\/(?<db>\d{0,4}))?$/ };
+const NODE = /^(?<host>\[[0-9a-f:.]+\]|[\w.-]+)(?::(?<port>\d{1,5}))?$/i;
 
 /** Undefined if the text is no such address. */
 export function storeAddressOf(text: string): StoreAddress | undefined {
-  const read = readAddress(text);
-  return typeof read === 'string' ? undefined : read;
-}
-
-/** What was expected instead, and of which part, where the text is no such address. */
-export function expectedStoreAddress(text: string): string {
-  const read = readAddress(text);
-  return typeof read === 'string' ? read : '';
-}
-
-/** The address, or what was expected. */
-function readAddress(text: string): StoreAddress | string {
-  const parts = ADDRESS.exec(text)?.groups;
-  if (!parts) return EXPECTED.scheme;
-  const kind = (parts['kind'] ?? 'one') as StoreAddress['kind'];
+  const parts: Partial<Record<string, string>> = ADDRESS.exec(text)?.groups ?? {};
+  const kind = parts['sentinel'] === undefined ? 'one' : 'sentinel';
+  const path = PATH[kind].exec(parts['path'] ?? '')?.groups;
   const login = loginOf(parts['login'] ?? '');
-  const rest = parts['rest'] ?? '';
-  if (!login || rest.includes('@')) return EXPECTED.login;
-  if (rest !== '') return rest.startsWith('?') ? EXPECTED.query : EXPECTED.fragment;
-  const nodes = nodesOf(parts['nodes'] ?? '', kind);
-  if (typeof nodes === 'string') return nodes;
-  const path = PATHS[kind].exec(parts['path'] ?? '')?.groups;
-  if (!path) return EXPECTED.path[kind];
+  const nodes = parts['nodes']?.split(',').map((node) => nodeOf(node, kind === 'one' ? 6379 : 26_379));
+  if (!path || !login || !nodes?.every((node) => node !== undefined)) return undefined;
+  if (kind === 'one' && nodes.length > 1) return undefined;
   return { kind, tls: parts['tls'] === 's', ...login, nodes, master: path['master'], db: Number(path['db'] ?? 0) };
 }
 
-function nodesOf(text: string, kind: StoreAddress['kind']): StoreAddress['nodes'] | string {
-  const texts = text.split(',');
-  if (!texts.every((node) => HAS_HOST.test(node))) return EXPECTED.host;
-  if (kind === 'one' && texts.length > 1) return EXPECTED.oneHost;
-  const nodes = texts.map((node) => {
-    const { host, port }: Partial<Record<string, string>> = NODE.exec(node)?.groups ?? { port: '0' };
-    return { host: host?.replace(/^\[|\]$/g, '') ?? '', port: Number(port ?? (kind === 'sentinel' ? 26_379 : 6379)) };
-  });
-  return nodes.every(({ port }) => port > 0 && port < 65_536) ? nodes : EXPECTED.port;
+function nodeOf(text: string, otherwise: number): StoreNode | undefined {
+  const { host, port: given }: Partial<Record<string, string>> = NODE.exec(text)?.groups ?? {};
+  const port = Number(given ?? otherwise);
+  return host !== undefined && port > 0 && port < 65_536 ? { host: host.replace(/^\[|\]$/g, ''), port } : undefined;
 }
 
 function loginOf(text: string): Pick<StoreAddress, 'user' | 'password'> | undefined {
@@ -90,7 +55,7 @@ function loginOf(text: string): Pick<StoreAddress, 'user' | 'password'> | undefi
   try {
     const user = decodeURIComponent(name);
     const password = decodeURIComponent(rest.join(':'));
-    return text.includes(',') ? undefined : { ...(user && { user }), ...((password || user) && { password }) };
+    return { ...(user && { user }), ...((password || user) && { password }) };
   } catch {
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { storeAddressOf } from '../../../../src/entry/node/redis/address.ts';
+import { A_STORE, storeAddressOf } from '../../../../src/entry/node/redis/address.ts';
 import { each, integers, type Rows } from '../rows.ts';
 
 const NO_HOST = 'a name or an IP address, without a port';
@@ -60,33 +60,13 @@ export const rows: readonly Rows[] = [
       'rediss-sentinel://user:pass@one,two/primary/2',
     ].map((url) => [url, storeAddressOf(url) ?? 'an address']),
     bad: [
-      ...each(
-        ['store:6379', '127.0.0.1', 'http://store', 'redis:store', 'redis-cluster://a', 'REDIS://store', ' redis://a'],
-        'a URL whose scheme is redis or redis-sentinel, or with TLS rediss or rediss-sentinel',
-      ),
-      ...each(
-        ['redis://u:100%@store', 'redis://u:p@ss@store', 'redis://u:p/x@store', 'redis://u,v@store'],
-        'a URL whose user and password are percent-encoded where they are not plain',
-      ),
-      ['redis://store?db=1', 'a URL without a query'],
-      ['redis://store/1#x', 'a URL without a fragment'],
-      ...each(
-        ['redis:///1', 'redis://:6379', 'redis://a b', 'redis-sentinel://a,/primary', 'redis-sentinel://a,,b/primary'],
-        'a URL whose hosts are names or IP addresses',
-      ),
-      ...each(
-        ['redis://a:', 'redis://a:0', 'redis://a:65536', 'redis://a:x', 'redis-sentinel://a,b:123456/primary'],
-        'a URL whose ports are integers from 1 to 65535',
-      ),
-      ['redis://a,b', 'a URL with one host; for several sentinels there is redis-sentinel'],
-      ...each(
-        ['redis://a/primary', 'redis://a/12345', 'redis://a/1/2'],
-        'a URL whose path is nothing, or the number of a database such as /1',
-      ),
-      ...each(
-        ['redis-sentinel://a', 'redis-sentinel://a/', 'redis-sentinel://a/primary/x'],
-        'a URL whose path is the name that the sentinels have for the store, such as /primary or /primary/1',
-      ),
-    ],
+      ['store:6379', '127.0.0.1', 'http://store', 'redis:store', 'redis-cluster://a', 'REDIS://store', ' redis://a'],
+      ['redis://u:100%@store', 'redis://u:p@ss@store', 'redis://u:p/x@store', 'redis://u,v@store'],
+      ['redis://store?db=1', 'redis://store/1#x'],
+      ['redis:///1', 'redis://:6379', 'redis://a b', 'redis-sentinel://a,/primary', 'redis-sentinel://a,,b/primary'],
+      ['redis://a:', 'redis://a:0', 'redis://a:65536', 'redis://a:x', 'redis-sentinel://a,b:123456/primary'],
+      ['redis://a,b', 'redis://a/primary', 'redis://a/12345', 'redis://a/1/2'],
+      ['redis-sentinel://a', 'redis-sentinel://a/', 'redis-sentinel://a/primary/x'],
+    ].flatMap((urls) => each(urls, A_STORE)),
   },
 ];
