@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createServer as createTls, type TLSSocket, type TlsOptions } from 'node:tls';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { proxyTo, settingsIn } from '../../src/entry/node/settings.ts';
-import { start } from '../../src/entry/node/start.ts';
+import { run } from '../../src/entry/cli/words.ts';
 import { firstAuthority as first, ofWrongPurpose, secondAuthority as second } from '../support/authorities.ts';
 import { testClock } from '../support/clock.ts';
 import { says } from '../support/contract.ts';
@@ -127,7 +127,7 @@ test.each([
   const port = await listenUntilEnd(server);
   const files = filesOf('STORE', { ca: first.ca, ...first.client });
   const env = { ...files, STORE_URL: form.replace('PORT', String(port)), SECRETS: secret('of-a-store-with-tls') };
-  await start(env, { out: () => {}, err: () => {} }, ['doctor']);
+  await run(['doctor'], env, { out: () => {}, err: () => {} });
   expect(came).toEqual(expected);
 });
 

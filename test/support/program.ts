@@ -1,12 +1,12 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { Variables } from '../../src/config.ts';
-import { start } from '../../src/entry/node/start.ts';
+import { run } from '../../src/entry/cli/words.ts';
 
-/** What the program does with these variables, and the words after its name. Good variables without words would serve. */
+/** What the program does with these variables, and the words after its name. */
 export async function program(env: Variables, ...words: readonly string[]) {
   let [stdout, stderr] = ['', ''];
   const io = { out: (text: string) => void (stdout += text), err: (text: string) => void (stderr += text) };
-  const status = await start(env, io, words);
+  const status = await run(words, env, io);
   return { status, stdout: stripVTControlCharacters(stdout), stderr };
 }
 

@@ -5,7 +5,7 @@ import { nodeDeps } from './deps.ts';
 import { pinoLogger } from './logger.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { openTraces } from './tracing/index.ts';
-import { exitBadly, type GatheredVariables, gatherVariables, type Refuse } from './variables.ts';
+import { exitBadly, type GatheredVariables, gatherVariables } from './variables.ts';
 
 export type OpenedOnNode = ReturnType<typeof open>;
 
@@ -18,17 +18,13 @@ export function fromEnv(variables: Variables): { readonly runtime: Runtime } {
 }
 
 /** `trial`: where no upstream is configured. */
-export function runtimeOf(
-  { variables, problems }: GatheredVariables,
-  trial?: Trial,
-  refuse: Refuse = exitBadly,
-): Runtime {
+export function runtimeOf({ variables, problems }: GatheredVariables, trial?: Trial): Runtime {
   const settings = settingsIn(variables);
   return {
     variables,
     otherProblems: () => [...problems, ...('problems' in settings ? settings.problems : [])],
-    open: (given) => open(given, 'data' in settings ? settings.data : refuse(settings.problems), trial, refuse),
-    refuse,
+    open: (given) => open(given, 'data' in settings ? settings.data : exitBadly(settings.problems), trial),
+    refuse: exitBadly,
   };
 }
 
@@ -40,10 +36,10 @@ export function openedOnNode(gateway: Gateway | undefined): OpenedOnNode {
   return opened as OpenedOnNode;
 }
 
-function open(given: Given, settings: Settings, trial: Trial | undefined, refuse: Refuse) {
+function open(given: Given, settings: Settings, trial: Trial | undefined) {
   const { upstreamBaseUrl, logLevel } = given.config;
   const { storeUrl, storeTls, upstreamTls } = settings;
-  const upstream = upstreamBaseUrl ?? trial?.upstream ?? refuse([NO_UPSTREAM]);
+  const upstream = upstreamBaseUrl ?? trial?.upstream ?? exitBadly([NO_UPSTREAM]);
   const logger = pinoLogger(logLevel);
   const traces = openTraces(upstream, logger);
   /** `serve` says whether requests are taken, and when those under way are cut off. Another server says neither. */

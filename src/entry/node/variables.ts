@@ -32,15 +32,15 @@ export interface GatheredVariables {
  * The process's own variables are joined by those of `.env`, in the environment too, since the SDK of OpenTelemetry reads them
  * there; others are taken as they are. A worker has those that the first process read at its start.
  */
-export function gatherVariables(given: Variables, refuse = exitBadly): GatheredVariables {
+export function gatherVariables(given: Variables): GatheredVariables {
+  const problems: ConfigProblem[] = [];
   if ((given as object) === process.env && !assignment) {
     const read = fileText('.env');
-    if ('expected' in read && !read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
+    if ('expected' in read && !read.isMissing) problems.push({ variable: '.env', expected: read.expected });
     if ('text' in read)
       for (const [name, value] of Object.entries(parseEnv(read.text))) process.env[name] ||= value ?? ''; // what is set and not empty stays
   }
   const variables: Record<string, unknown> = { ...given };
-  const problems: ConfigProblem[] = [];
   for (const [name, standIn] of Object.entries(STAND_INS)) {
     const variable = fileOf(name);
     const path = given[variable];
@@ -64,13 +64,11 @@ function secretAt(path: unknown): { readonly text: string } | { readonly expecte
 export const linesOf = (problems: readonly ConfigProblem[]): string =>
   problems.map((problem) => `${lineOf(problem)}\n`).join('');
 
-export type Refuse = (problems: readonly ConfigProblem[]) => never;
-
 /** Says what was expected, and ends the process. */
-export const exitBadly: Refuse = (problems) => {
+export function exitBadly(problems: readonly ConfigProblem[]): never {
   process.stderr.write(linesOf(problems));
   return process.exit(BAD_CONFIG);
-};
+}
 
 export const lineOf = ({ variable, expected }: ConfigProblem): string => `${variable}: expected ${expected}`;
 

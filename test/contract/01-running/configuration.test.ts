@@ -61,12 +61,11 @@ describe(says('each is named with what was expected, never with the value of a s
     );
     const files = { UPSTREAM_CA_FILE: '/nothing', STORE_KEY_FILE: '/nothing' };
     const env = { ...bad, ...files, HOST: 'fine', ASSETS: { fetch: () => null }, PATH: '/bin' };
-    const { status, stdout, stderr } = await program(env);
+    const { status, stdout, stderr } = await program(env, '--check');
     expect([status, stdout]).toEqual([78, '']);
     const named = stderr.match(/^\w+(?=: expected \S)/gm);
     expect(named?.toSorted()).toEqual([...Object.keys(bad), ...Object.keys(files)].toSorted());
     expect(stderr).not.toContain(LEAK_MARK);
-    expect((await program(env, '--check')).stderr).toBe(stderr);
   });
 
   test('a `.env` that is a folder, or not UTF-8', async () => {
@@ -79,7 +78,7 @@ describe(says('each is named with what was expected, never with the value of a s
       [wide, 'a file in UTF-8'],
     ] as const) {
       process.chdir(cwd);
-      const { status, stderr } = await program(process.env).finally(() => process.chdir(here));
+      const { status, stderr } = await program(process.env, '--check').finally(() => process.chdir(here));
       expect([status, stderr]).toEqual([78, `.env: expected ${expected}\n`]);
     }
   });
@@ -145,7 +144,7 @@ const secretsIn = (text: string) =>
 describe(says('With `NODE_ENV=production` a secret that is published in this repository ends the start (78)'), () => {
   test('wherever it stands among others; elsewhere it may be one', async () => {
     const expected = 'to be a secret of your own, since NODE_ENV is production: this one is public';
-    const { status, stderr } = await program({ ...IN_PRODUCTION, SECRETS: `${SECRETS}, ${PUBLIC}` });
+    const { status, stderr } = await program({ ...IN_PRODUCTION, SECRETS: `${SECRETS}, ${PUBLIC}` }, '--check');
     expect([status, stderr]).toEqual([78, `SECRETS: expected entry 2 ${expected}\n`]);
     expect(await complaintsOf({ ...IN_PRODUCTION, SECRETS: `${PUBLIC}!` })).toEqual([]);
     expect(await complaintsOf({ SECRETS: PUBLIC })).toEqual([]);
