@@ -69,7 +69,13 @@ const HOOKS = `${USER}node_modules/@tanstack/react-query/`;
 mkdirSync(HOOKS, { recursive: true });
 cpSync(`${FOLDER}user/react-query.d.ts`, `${HOOKS}index.d.ts`);
 writeFileSync(`${HOOKS}package.json`, '{"type":"module","exports":{".":{"types":"./index.d.ts"}}}');
-const cli = ['node_modules/portico/dist/package/entry/cli/main.js', 'client', 'node.ts'];
+const ASK = `const { default: app } = await import('./node.ts');
+const document = await app.request('/openapi.json');
+await (await import('node:fs/promises')).writeFile('openapi.json', await document.text());
+process.exit();`;
+const env = { ...process.env, UPSTREAM_BASE_URL: 'http://upstream.invalid', PORT: '0', ADMIN_PORT: '0' };
+execFileSync(process.execPath, ['--input-type=module', '-e', ASK], { cwd: USER, env });
+const cli = ['node_modules/portico/dist/package/entry/cli/main.js', 'client', 'openapi.json'];
 writeFileSync(`${USER}gateway.ts`, execFileSync(process.execPath, cli, { cwd: USER }));
 for (const project of ['user', 'user/tanstack.json', 'user/printed.json'])
   run('../../../node_modules/typescript/bin/tsc', '--project', project);

@@ -10,8 +10,8 @@ interface Program {
   readonly hasSandbox: boolean;
   /** The lines of its help that come first. */
   readonly help: string;
-  /** Its commands that take a file, and what they print. `path`: where the words say that the document is in its app. */
-  readonly printers: Readonly<Record<string, (file: string, path?: string) => Promise<string>>>;
+  /** Its commands that take a file, and what they print. */
+  readonly printers: Readonly<Record<string, (file: string) => Promise<string>>>;
 }
 
 const GATEWAY: Program = {
@@ -35,7 +35,6 @@ CACHE_POLICY says of other rows is checked at the start of the gateway that has 
 
 const OPTIONS = {
   check: { type: 'boolean' },
-  path: { type: 'string' },
   version: { type: 'boolean' },
   help: { type: 'boolean', short: 'h' },
 } as const;
@@ -49,12 +48,12 @@ class BadWords extends Error {}
 /** Does what the words of a command line say, and ends the process. */
 export async function obey(words: readonly string[], program = GATEWAY): Promise<void> {
   for (const name of ENDING) process.removeAllListeners(name); // nothing has to be finished
-  // What an app that is looked at prints itself goes to stderr. What it has started ends with the process.
-  const print = process.stdout.write.bind(process.stdout);
-  process.stdout.write = process.stderr.write.bind(process.stderr);
-  const io = { out: (text: string) => void print(text), err: (text: string) => void process.stderr.write(text) };
+  const io = {
+    out: (text: string) => void process.stdout.write(text),
+    err: (text: string) => void process.stderr.write(text),
+  };
   const status = await run(words, process.env, io, program);
-  print('', () => process.exit(status)); // when all is written
+  process.stdout.write('', () => process.exit(status)); // when all is written
 }
 
 /** Does what they say, and returns the status to exit with. */
@@ -76,7 +75,7 @@ async function carryOut(words: readonly string[], env: Variables, io: Io, progra
   else if (values.help || words.length === 0) io.out(program.help + HELP);
   else if (printer) {
     if (file === undefined || rest.length > 0) throw new BadWords(`portico ${command} takes one file`);
-    io.out(await printer(file, values.path));
+    io.out(await printer(file));
   } else {
     const isDoctor = command === 'doctor' && file === undefined;
     if (!isDoctor && (command !== undefined || !values.check))

@@ -99,15 +99,6 @@ describe('on the page', () => {
     expect((await call(url, { path: '/docs/swagger-ui.css' })).status).toBe(200);
   });
 
-  test.each(TITLES.filter((title) => fileOf(title) === 'app.ts'))(
-    'the app of “%s” can be asked for its document',
-    (title) => {
-      const cli = 'node_modules/portico/dist/package/entry/cli/main.js';
-      const { stdout } = node(cli, 'openapi', join(folderOf(title), 'app.ts'));
-      expect(JSON.parse(stdout)).toMatchObject({ openapi: '3.1.0' });
-    },
-  );
-
   test('the smallest gateway answers', async () => {
     const ask = await ofPage('The smallest one');
     expect((await ask('/api/v2/subscription/')).json).toMatchObject({ plan: 3 });

@@ -29,6 +29,9 @@ export function installed(): string {
 
 type Variables = Readonly<Record<string, string>>;
 
+/** What the objects of accounts keep is sealed with it. */
+const SECRETS = 'for-development-only-and-known-to-all';
+
 /** Start a file of that folder, which serves. Resolve with its URL. */
 export const startIn = {
   async node(folder: string, variables: Variables, file = 'node.ts'): Promise<string> {
@@ -41,7 +44,7 @@ export const startIn = {
   async workerd(folder: string, variables: Variables, file = 'worker.ts'): Promise<string> {
     const port = String(await freePort());
     const where = ['--ip', '127.0.0.1', '--port', port, '--inspector-port', '0', '--persist-to', folderWith()];
-    const vars = Object.entries(variables).flatMap(([name, value]) => ['--var', `${name}:${value}`]);
+    const vars = Object.entries({ SECRETS, ...variables }).flatMap(([name, value]) => ['--var', `${name}:${value}`]);
     const wrangler = join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
     const env = { HOME: folder, WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' };
     const command = [process.execPath, wrangler, 'dev', file, ...where, ...vars] as const;
