@@ -47,6 +47,7 @@ export function shapeOf(schema: Schema | undefined): z.core.$ZodShape {
 /** Of what is there where it is optional, or may be null. */
 function defOf(schema: Schema | undefined): z.core.$ZodTypes['_zod']['def'] | undefined {
   const def = (schema as z.core.$ZodTypes | undefined)?._zod.def;
+  if (def?.type === 'lazy') return defOf(def.getter());
   return def && 'innerType' in def ? defOf(def.innerType) : def;
 }
 

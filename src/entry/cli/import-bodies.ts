@@ -8,7 +8,10 @@ const isJson = (type: string) => /^(application\/([\w.+-]+\+)?json|\*\/\*)\s*(;|
 
 /** What an operation sends. Undefined: nothing. */
 export function bodyOf({ requestBody }: Json, document: ApiDocument) {
-  const { content: given, required } = document.object(requestBody);
+  const { value, pointer } = document.target(requestBody);
+  if (pointer !== undefined && value === undefined)
+    throw new Unsaid(`its body is ${pointer}, which is not in the document`);
+  const { content: given, required } = objectOf(value);
   const content = objectOf(given);
   const types = Object.keys(content);
   if (types.length === 0) return undefined;
@@ -47,6 +50,15 @@ export function answerOf({ responses: given }: Json, document: ApiDocument) {
 
 const is = (type: string, one: Json) => [one['type']].flat().includes(type);
 
+/** A list, or null, and nothing else. */
+const isList = (one: Json) =>
+  is('array', one) &&
+  [one['type']].flat().every((type) => type === 'array' || type === 'null') &&
+  !['enum', 'const', 'oneOf', 'anyOf'].some((word) => word in one);
+
+/** What a pointer to a page's list may name. */
+const isPlainName = (name: string) => /^(?!\d+$)[^/~]+$/.test(name) && !(name in {});
+
 const SIZE = /^(page_?size|per_?page|limit|max_?results)$/i;
 
 const propertiesOf = (one: Json) => objectOf(one['properties']);
@@ -63,8 +75,13 @@ export function pageIn(
 ): string[] {
   const at = (from: Json, name: string) => document.merged(propertiesOf(from)[name]);
   const top = document.merged(schema);
+  if (
+    ['enum', 'const'].some((word) => word in top) ||
+    [top['type']].flat().filter((type) => type !== 'null').length > 1
+  )
+    return [];
   const size = query.find((name) => SIZE.test(name));
-  const lists = Object.keys(propertiesOf(top)).filter((name) => is('array', at(top, name)));
+  const lists = Object.keys(propertiesOf(top)).filter((name) => isPlainName(name) && isList(at(top, name)));
   const list = lists.find((name) => /^(results|data|items)$/.test(name)) ?? (lists.length === 1 ? lists[0] : undefined);
   const hasHeader = Object.keys(headers).some((name) => /^link$/i.test(name));
   const links = at(top, 'links');
@@ -72,7 +89,7 @@ export function pageIn(
   // A text without a format may be a token, which has to stay as it is.
   const isLink = next['format'] === 'uri' || list === 'results';
   let members: Json | undefined;
-  if (is('array', top)) members = hasHeader ? { items: '' } : undefined;
+  if (is('array', top)) members = hasHeader && isList(top) ? { items: '' } : undefined;
   else if (list !== undefined && isText(at(links, 'next')))
     members = { items: `/${list}`, next: '/links/next', ...linksIn(propertiesOf(links), '/links/') };
   else if (list !== undefined && isText(next) && isLink)
@@ -81,7 +98,9 @@ export function pageIn(
   else if (list !== undefined && isText(next)) notes.push('`next` may be a link: then give the row a page');
   if (!members) return [];
   const page = Object.entries({ ...members, ...(size !== undefined && { size }) });
-  return [`page: { ${page.map(([name, value]) => `${name}: ${literal(value)}`).join(', ')} },`];
+  const isSure = !('next' in members) || [next, at(links, 'next')].some(({ format }) => format === 'uri');
+  const line = `page: { ${page.map(([name, value]) => `${name}: ${literal(value)}`).join(', ')} },`;
+  return [isSure ? line : `${line} // look: are these links?`];
 }
 
 function linksIn(properties: Json, before: string): { links?: string[] } {

@@ -20,7 +20,7 @@ async function parsed(text: string): Promise<unknown> {
         });
       },
     );
-    return yaml.parse(text, { merge: true, logLevel: 'error' });
+    return yaml.parse(text, { merge: true, logLevel: 'error', maxAliasCount: 10_000 });
   }
 }
 
@@ -79,9 +79,9 @@ export class ApiDocument {
   merged(schema: unknown): Json {
     const { allOf, ...own } = this.object(schema);
     if (!Array.isArray(allOf)) return own;
-    const known = this.#merged.get(allOf);
+    const known = this.#merged.get(this.object(schema));
     if (known) return known;
-    this.#merged.set(allOf, own); // for a part that has this one in it
+    this.#merged.set(this.object(schema), own); // for a part that has this one in it
     const parts: readonly Json[] = [...allOf.map((part) => this.merged(part)), own];
     const whole = {
       ...Object.assign({}, ...parts),
@@ -89,7 +89,7 @@ export class ApiDocument {
       required: [...new Set(parts.flatMap(({ required }) => listOf(required)))],
       description: own['description'] ?? parts[0]?.['description'],
     } as Json;
-    this.#merged.set(allOf, whole);
+    this.#merged.set(this.object(schema), whole);
     return whole;
   }
 
@@ -99,8 +99,11 @@ export class ApiDocument {
     if (!isPlainObject(at) || seen.has(at)) return found;
     seen.add(at);
     for (const [name, field] of Object.entries(objectOf(at['properties']))) {
-      const { type, format } = this.object(field);
-      if (format === 'password' || (listOf([type].flat()).includes('string') && isSecret(name))) found.add(name);
+      const said = this.merged(field);
+      const ways = [said['anyOf'] ?? said['oneOf'] ?? said['items'] ?? []].flat().map((one) => this.merged(one));
+      const isText = ({ type, format }: Json) =>
+        format === 'password' || (isSecret(name) && [type ?? 'string'].flat().includes('string'));
+      if ([said, ...ways].some(isText)) found.add(name);
       this.secretsIn(field, found, seen);
     }
     for (const part of [at['allOf'], at['anyOf'], at['oneOf'], at['items'], at['additionalProperties']])
@@ -110,12 +113,12 @@ export class ApiDocument {
 }
 
 const SECRET =
-  /(^|_)(token|secret|password|passwd|passphrase|api_?key|private_?key|secret_?key|access_?key|credentials?)$/;
+  /(^|_)(token|secret|password|passwd|passphrase|api_?key|private_?key|secret_?key|access_?key|credentials?)s?$/;
 const OF_PAGES = /(page|next|prev|previous|continuation|sync)_?token$/;
 
 function isSecret(name: string): boolean {
   const words = name
-    .replaceAll(/(?<=[a-z0-9])(?=[A-Z])/g, '_')
+    .replaceAll(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, '_')
     .replaceAll('-', '_')
     .toLowerCase();
   return SECRET.test(words) && !OF_PAGES.test(words);

@@ -6,7 +6,7 @@ import { brief, comment, keyOf, literal } from './import-words.ts';
 export function formOf({ type, format, pattern, enum: values }: Json): { form: Form; unsaid?: string } {
   if (type === 'integer') return { form: 'digits' };
   if (format === 'uuid') return { form: 'uuid' };
-  const unsaid = Array.isArray(values) ? values.join(', ') : pattern;
+  const unsaid = Array.isArray(values) ? values.join(', ') : (pattern ?? format);
   return { form: 'name', ...(typeof unsaid === 'string' && { unsaid }) };
 }
 

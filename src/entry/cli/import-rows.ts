@@ -60,7 +60,13 @@ export class Rows {
   print(): string[] {
     const all = this.#operations().map((asked) => this.#attempt(asked));
     const reads = all.flatMap((one) => (typeof one === 'object' && one.isRead ? one.groups.slice(0, 1) : []));
-    return all.map((one) => (typeof one === 'string' ? one : printed(one, new Set(reads))));
+    const gone = Object.entries(objectOf(this.#document.whole['paths'])).flatMap(([path, item]) => {
+      const { pointer, value } = this.#document.target(item);
+      return pointer !== undefined && value === undefined
+        ? [comment(`the path ${path} is not here: ${pointer} is not in the document`)]
+        : [];
+    });
+    return [...all.map((one) => (typeof one === 'string' ? one : printed(one, new Set(reads)))), ...gone];
   }
 
   #operations(): Asked[] {
@@ -155,7 +161,8 @@ export class Rows {
       const name = names.of(said.replaceAll(/\W/g, '_'), 'p', 28);
       const parameter = parameters.find((one) => one['in'] === 'path' && one['name'] === said);
       const { form, unsaid } = formOf(this.#document.merged(parameter?.['schema']));
-      if (unsaid !== undefined) this.#schemas.notes.push(`what ${said} may be is not checked: ${unsaid}`);
+      if (unsaid !== undefined)
+        this.#schemas.notes.push(`${said} has only letters, digits and . _ ~ - here: ${unsaid}`);
       params[name] = form;
       return `{${name}}`;
     });
@@ -176,7 +183,7 @@ export class Rows {
 }
 
 /** Headers that OpenAPI says elsewhere. */
-const ELSEWHERE = /^(accept|content-type|authorization)$/i;
+const ELSEWHERE = /^(accept|content-type|authorization|idempotency-key)$/i;
 
 /** What a row has no words for. */
 function notesOf({ method, operation, parameters }: Asked): string[] {
@@ -198,7 +205,7 @@ function printed({ id, notes, members, groups, isRead, isOpen }: Printed, readab
   const touched = isRead || isOpen ? [] : [...new Set(groups)].filter((one) => readable.has(one));
   const more = [
     ...(isRead && group !== undefined ? [`group: ${literal(group)},`] : []),
-    ...(touched.length > 0 ? [`invalidates: ${literal(touched)},`] : []),
+    ...(touched.length > 0 ? [`invalidates: ${literal(touched)}, // look: guessed by tag`] : []),
   ];
   return [...notes, block(`${id}: {`, [...members, ...more], '},')].join('\n');
 }

@@ -4,6 +4,9 @@ import { block, brief, comment, keyOf, literal, type Names, pascal } from './imp
 /** Keywords that say more than a schema here does. */
 const UNSAID = ['not', 'if', 'patternProperties', 'prefixItems', 'contains', 'dependentRequired', 'dependentSchemas'];
 
+/** Keywords that check nothing. */
+const TELLS = /^(title|description|default|examples?|readOnly|writeOnly|deprecated|externalDocs|xml|x-.*)$/;
+
 const isScalar = (value: unknown) => typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value);
 
 /** Prints schemas as code. Those that have a name in the document become constants, each after those that it names. */
@@ -13,6 +16,8 @@ export class Schemas {
   notes: string[] = [];
   readonly #document: ApiDocument;
   readonly #names: Names;
+  /** Lists of parts that are being printed. */
+  readonly #within = new Set<unknown>();
   /** By their pointers. One that is not whole is being printed: what names it then has itself in it. */
   readonly #known = new Map<string, { readonly name: string; isWhole: boolean }>();
 
@@ -71,8 +76,12 @@ export class Schemas {
   #bare(given: unknown, told: string): string {
     const { $ref, allOf, nullable, ...others } = objectOf(given);
     const [only, second] = $ref === undefined ? listOf(allOf) : [{ $ref }];
-    const isAlone = $ref !== undefined || Object.keys(others).every((name) => name === 'description');
+    const isAlone = $ref !== undefined || Object.keys(others).every((name) => TELLS.test(name));
     const isOne = only !== undefined && second === undefined && isAlone;
+    if (!isOne && this.#within.has(allOf)) {
+      this.notes.push(`${told}: not checked, it has itself in it`);
+      return ANY;
+    }
     const schema = isOne ? { nullable } : this.#document.merged(given);
     for (const word of UNSAID) if (word in schema) this.notes.push(`${told}: \`${word}\` is not checked`);
     const types = [...new Set([schema['type']].flat())].filter((type) => type !== undefined);
@@ -85,6 +94,7 @@ export class Schemas {
       options.length < choices.length ||
       listOf(values).includes(null);
     const plain = { ...schema, type: types.filter((type) => type !== 'null') };
+    if (Array.isArray(allOf)) this.#within.add(allOf);
     const code = isOne
       ? this.#code(only, told)
       : Array.isArray(values)
@@ -92,12 +102,13 @@ export class Schemas {
         : options.length > 0
           ? this.#choice(plain, options, told)
           : this.#typed(plain, told);
+    this.#within.delete(allOf);
     return isNullable ? `z.nullable(${code})` : code;
   }
 
   #values(values: readonly unknown[]): string {
-    const all = [...new Set(values.filter(isScalar))];
-    if (all.length === 0) return ANY;
+    const all = [...new Set(values)];
+    if (all.length === 0 || !all.every(isScalar)) return ANY;
     return all.every((value) => typeof value === 'string') ? `z.enum(${literal(all)})` : `z.literal(${literal(all)})`;
   }
 
@@ -122,7 +133,7 @@ export class Schemas {
     if (others.length > 0)
       return `z.union([${[type, ...others].map((one) => this.#typed({ ...schema, type: [one] }, told)).join(', ')}])`;
     if (type === 'object') return this.#object(schema, told);
-    if (type === 'array') return `z.array(${this.#code(schema['items'], told)})`;
+    if (type === 'array') return `z.array(${this.#code(schema['prefixItems'] ? undefined : schema['items'], told)})`;
     const words = brief(schema['description']) || told;
     const sample = (kind: string, otherwise: unknown) =>
       literal(
@@ -160,10 +171,12 @@ export class Schemas {
     const outer = this.notes;
     this.notes = [];
     const code = this.#code(field, name);
-    const { readOnly, writeOnly } = this.#document.object(field);
+    const isOneWay = [objectOf(field), this.#document.merged(field)].some(
+      (one) => one['readOnly'] === true || one['writeOnly'] === true,
+    );
     const isEndless = /^(?:z\.nullable\(|documented\()*z\.(?:union\(\[\s*z\.)?lazy\(/.test(code);
     if (isRequired && isEndless) this.notes.push(`${name}: required, and it has itself in it`);
-    const isThere = isRequired && !isEndless && readOnly !== true && writeOnly !== true;
+    const isThere = isRequired && !isEndless && !isOneWay;
     const lines = [...this.takeNotes(), `${keyOf(name)}: ${isThere ? code : `z.optional(${code})`},`];
     this.notes = outer;
     return lines.join('\n');
@@ -173,7 +186,7 @@ export class Schemas {
 const ANY = 'documented(z.unknown(), { examples: [null] })';
 
 function typeMeant({ properties, additionalProperties, items }: Json): string | undefined {
-  if (properties ?? additionalProperties) return 'object';
+  if (Object.keys(objectOf(properties)).length > 0 || additionalProperties !== undefined) return 'object';
   return items === undefined ? undefined : 'array';
 }
 

@@ -60,11 +60,11 @@ function headOf(document: ApiDocument): string[] {
   const apart = Object.keys(objectOf(whole['webhooks']));
   return [
     `Printed by \`portico import\` from ${String(title)} ${String(version)}, OpenAPI ${String(whole['openapi'])}. It is yours to change.`,
-    `Paths are below UPSTREAM_BASE_URL: ${server === undefined ? 'the document names no server' : `here ${server}`}.`,
+    `Paths are below UPSTREAM_BASE_URL: ${server === undefined ? 'the document names no server' : `here ${server}${server.startsWith('/') ? ' of its host' : ''}`}.`,
     ...(others.length > 0 ? [`Other servers: ${others.join(', ')}`] : []),
     ...keys.map(([name, scheme]) => `Key ${name}: ${keyIn(document.object(scheme))}`),
     'Nothing is cached until its row says so: cache: { fresh: 30, stale: 60, onError: 3600 }',
-    'Of ranges only the minimum of an integer in a query is checked. Lengths, other ranges and patterns are for the upstream.',
+    'Of ranges only the minimum of an integer in a query is checked. Whether a parameter is there, lengths and patterns are for the upstream.',
     ...(apart.length > 0 ? [`Webhooks are not here: ${apart.join(', ')}`] : []),
   ];
 }
@@ -78,7 +78,12 @@ function urlOf(server: unknown): string {
   });
 }
 
-const keyIn = ({ type, scheme, in: where, name }: Json) =>
-  `${[type, scheme, where, name].filter((one) => typeof one === 'string').join(' ')}. ${
-    where === 'query' || where === 'cookie' ? 'It cannot be sent' : 'Sent by `headers` of portico()'
-  }`;
+function keyIn({ type, scheme, in: where, name }: Json): string {
+  const said = [type, scheme, where, name].filter((one) => typeof one === 'string').join(' ');
+  if (where === 'query' || where === 'cookie') return `${said}. It cannot be sent`;
+  const isBearer = type === 'oauth2' || type === 'openIdConnect' || /^bearer$/i.test(String(scheme));
+  const headers = isBearer
+    ? 'Authorization: `Bearer ${credential}`'
+    : `${literal(name ?? 'Authorization')}: credential`;
+  return `${said}. Sent by portico({ headers: ({ credential }) => ({ ${headers} }) })`;
+}

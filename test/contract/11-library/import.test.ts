@@ -331,8 +331,8 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       'it is on a server of its own: https://e.example',
       'GET /v1/e is not here: another call is there',
       'GET /readyz is not here: another call is there',
-      'what a may be is not checked: ^(x|y)+$',
-      'what b may be is not checked: v1.0, v2',
+      'a has only letters, digits and . _ ~ - here: ^(x|y)+$',
+      'b has only letters, digits and . _ ~ - here: v1.0, v2',
       'without its cookie s\n',
       'its body is application/merge-patch+json, and',
       'Webhooks are not here: born',
@@ -342,6 +342,47 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
     expect(rows).toHaveProperty('getReadiness2');
     expect(rows['getV1FAB']).toMatchObject({ params: { a: 'name', b: 'name' } });
     expect(await flawsIn((await call('/openapi.json', { token: null })).text)).toBeUndefined();
+  });
+
+  test('what is usual in documents that others print: references with words beside them, texts that may be null', async () => {
+    const node = object({
+      id: { allOf: [ref('Id')], description: 'its number' },
+      parent: { allOf: [ref('Node')], readOnly: true },
+      kids: list({ allOf: [ref('Node'), object({ extra: text })] }),
+      mixed: { enum: [1, { a: 1 }] },
+      pair: { type: 'array', prefixItems: [text], items: { type: 'integer' } },
+      short: { allOf: [{ minLength: 1 }, { maxLength: 5 }] },
+      token: { anyOf: [text, { type: 'null' }] },
+      APIKeys: list(text),
+    });
+    const post = { requestBody: { $ref: 'bodies.yaml#/Node' }, ...answered(ref('Node')) };
+    const sent = { content: { 'application/json': { schema: ref('Node') } } };
+    const paths = {
+      '/v1/nodes': {
+        get: { operationId: 'nodes', ...answered(object({ results: list(ref('Node')), next: text })) },
+        post: { operationId: 'add', ...post },
+        put: { operationId: 'put', requestBody: sent, ...answered(ref('Node')) },
+      },
+      '/v1/rest': { $ref: 'rest.yaml' },
+      '/v1/odd': {
+        get: { operationId: 'odd', ...answered(object({ 'a/b': list({}), next: { ...text, format: 'uri' } })) },
+      },
+    };
+    const Id = { type: 'integer', readOnly: true };
+    const schemas = { Id, Node: { ...node, required: ['id', 'mixed', 'pair', 'short'] } };
+    const code = await printed(api(paths, { components: { schemas } }));
+    for (const line of [
+      'POST /v1/nodes is not here: its body is bodies.yaml#/Node, which is not in the document',
+      'the path /v1/rest is not here: rest.yaml is not in the document',
+      'look: are these links?',
+    ])
+      expect(code).toContain(`// ${line}`);
+    const { rows, call, next } = await gatewayOf(code);
+    expect(Object.keys(rows)).toEqual(['nodes', 'put', 'odd']);
+    expect([rows['put']?.secrets, rows['odd']?.page]).toEqual([['token', 'APIKeys'], undefined]);
+    const whole = { mixed: { a: 1 }, pair: ['x', 1], short: 'abc', token: null };
+    next('put', '{}');
+    expect((await call('/v1/nodes', { method: 'PUT', body: whole })).status).toBe(200);
   });
 
   test('nothing that a document says is run, or ends a comment or a text', async () => {
