@@ -197,14 +197,10 @@ describe(`${says('`portico doctor` also asks the upstream, the key in `PORTICO_K
     const env = { UPSTREAM_BASE_URL: sandbox.url, PORTICO_KEY: PAID_KEY, STORE_URL: urls['good'] ?? '', SECRETS };
     const { status, lines } = await examined(env);
     expect(status).toBe(0);
-    // On a busy machine all is far away.
-    const near = lines.map((line) => line.replace(/^poor(.* answers in .*? ms).*/, 'good$1'));
-    expect(near.map((line) => line.replaceAll(/\d[\d.]*/g, '#').replace('Valkey', 'Redis'))).toEqual([
+    expect(lines.map((line) => line.replaceAll(/\d[\d.]*/g, '#').replace('Valkey', 'Redis'))).toEqual([
       'good  configuration  a gateway would start with it',
       'good  upstream       asks for a key, as the API does (#)',
-      'good  upstream       answers in # ms',
       'good  key            the upstream takes PORTICO_KEY',
-      'good  store          answers in # ms',
       'good  store          is Redis #',
       'good  store          persists, and evicts nothing',
       'good  store          its user may do what is needed',

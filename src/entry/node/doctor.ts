@@ -74,20 +74,7 @@ export async function doctor(env: Variables, { out }: Io, hasSandbox: boolean): 
   return status;
 }
 
-/** How far away something is: the least of several round trips. */
-async function distance(farMs: number, ask: () => Promise<unknown>): Promise<Finding> {
-  let ms = Infinity;
-  for (let tried = 0; tried < 4; tried++) {
-    const startedAt = performance.now();
-    await ask();
-    ms = Math.min(ms, performance.now() - startedAt);
-  }
-  const words = `answers in ${ms.toFixed(1)} ms`;
-  return ms <= farMs ? ['good', words] : ['poor', words, 'Run the gateway nearer to it'];
-}
-
 const ANSWER_MS = 3_000;
-const FAR_UPSTREAM_MS = 100;
 
 /** Asks by the gateway's own transport. The key is sent only to an upstream that asks for one. */
 async function askUpstream({ config, settings, key }: Configured, tell: Tell): Promise<void> {
@@ -114,7 +101,6 @@ async function askUpstream({ config, settings, key }: Configured, tell: Tell): P
     const answered = ofAnswer(await ask());
     tell('upstream', ...orProxy(answered));
     if (answered[0] !== 'good') return;
-    tell('upstream', ...(await distance(FAR_UPSTREAM_MS, ask)));
     if (typeof key !== 'string' || key === '') tell('key', 'good', 'PORTICO_KEY is not set: none was tried');
     else if (!/^[!-~]{1,4096}$/.test(key)) tell('key', 'bad', 'PORTICO_KEY is not 1 to 4096 visible ASCII characters');
     else tell('key', ...ofKey(await ask('authorization', `Token ${key}`)));
@@ -160,8 +146,6 @@ function ofFailure(error: unknown): Finding {
   return ['bad', `gives no answer (${reason}${code})`, advice];
 }
 
-const FAR_STORE_MS = 20;
-
 async function askStore({ storeUrl, storeTls }: Settings, tell: Tell): Promise<void> {
   if (!storeUrl) return tell('store', 'good', 'STORE_URL is not set: each instance keeps its own state');
   const address = { ...storeUrl, secured: storeTls };
@@ -187,7 +171,6 @@ async function askStore({ storeUrl, storeTls }: Settings, tell: Tell): Promise<v
 
 async function askNode(connection: Connection, tell: Tell): Promise<void> {
   const { client } = connection;
-  tell('store', ...(await distance(FAR_STORE_MS, () => client.call('TIME'))));
   const info = await client.info().catch(() => '');
   for (const finding of info ? ofSettings(info, await troublesOf(connection)) : []) tell('store', ...finding);
   const refused = new Set((await client.eval(TRY, 0, ...NEEDED.split(','))) as string[]);
