@@ -160,7 +160,7 @@ const writeList = (id, lines) =>
   byId(id).replaceChildren(...(lines.length > 0 ? lines : ['None so far.']).map((line) => element('li', '', line)));
 
 /** @param {Data} data */
-function show({ at, version, startedAt, slowMs, circuit, plots, requests, accounts, accountsSince, unknown }) {
+function show({ at, version, startedAt, slowMs, circuit, plots, requests, unknown }) {
   for (const one of requests) if (one.number > since) list.prepend(rowOf(one));
   since = Math.max(since, ...requests.map((one) => one.number));
   for (const kind of ['.notable', '.fine'])
@@ -174,11 +174,6 @@ function show({ at, version, startedAt, slowMs, circuit, plots, requests, accoun
     : 'Circuit closed';
   byId('slow').textContent = `Slow is ${milliseconds(slowMs)} or more.`;
   byId('about').textContent = `version ${version}, started ${new Date(startedAt).toLocaleString('en-GB')}`;
-  byId('accounts-since').textContent = timeOf(accountsSince);
-  writeList(
-    'accounts',
-    accounts.map((one) => `${one.account}: ${one.requests} requests, ${one.failed} failed`),
-  );
   const writes = unknown.toReversed().map(({ at: time, operation, requestId, account = 'none', hasKey }) => {
     const key = hasKey ? 'with' : 'without';
     return `${timeOf(time)} ${operation}, request id ${requestId}, account ${account}, ${key} idempotency key`;

@@ -83,17 +83,6 @@ describe('what it shows', () => {
     expect(sums((await shown()).plots.status)).toEqual({ '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 });
   });
 
-  test('accounts that ask most come first, and are counted anew every ten minutes', async () => {
-    const { ask, clock, shown } = open();
-    const [most, least] = [secret(), secret()];
-    clock.advance(600_000 - (clock.now() % 600_000));
-    for (const token of [least, most, most, most]) await ask(READ, { token });
-    const counts = async () => (await shown()).accounts.map(({ requests, failed }) => `${requests} ${failed}`);
-    expect(await counts()).toEqual(['3 0', '1 0']);
-    clock.advance(600_000);
-    expect(await counts()).toEqual([]);
-  });
-
   test('the circuit once it is open, and a write of unknown outcome', async () => {
     const { ask, upstream, shown, account } = open();
     expect((await shown()).circuit).toBeNull();
@@ -106,7 +95,7 @@ describe('what it shows', () => {
     expect(unknown).toContainEqual(last);
   });
 
-  test('a bounded number of requests and accounts, and of those what a page does not know yet', async () => {
+  test('a bounded number of requests, and of those what a page does not know yet', async () => {
     const { ask, upstream, shown } = open();
     const many = 450;
     upstream.next('getApiKey', ...Array.from({ length: many }, () => answer(404)));
@@ -114,8 +103,8 @@ describe('what it shows', () => {
       await ask(READ, { token: secret() });
       await ask('getApiKey', { token: secret() });
     }
-    const { requests, accounts } = await shown();
-    expect([requests.length, accounts.length]).toEqual([200, 10]);
+    const { requests } = await shown();
+    expect(requests.length).toBe(200);
     expect(requests.at(-1)).toMatchObject({ number: 2 * many });
     await ask('getReferralConfig');
     expect((await shown(2 * many)).requests).toMatchObject([{ operation: 'getReferralConfig', isBad: false }]);

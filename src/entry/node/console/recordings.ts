@@ -9,10 +9,6 @@ const MOST_REQUESTS = 200;
 const MOST_UNKNOWN = 100;
 /** Of one request: a batch may have hundreds. */
 const MOST_PHASES = 60;
-/** More are not counted; those that ask most are shown. */
-const MOST_ACCOUNTS = 5_000;
-const SHOWN_ACCOUNTS = 10;
-const SPAN_MS = 600_000;
 
 /** What the console shows of this process. A request costs some counters, and a copy of its phases if it has waited. */
 export class Recordings implements Recorder {
@@ -26,9 +22,6 @@ export class Recordings implements Recorder {
   readonly #unknown: UnknownOutcome[] = [];
   /** How many requests were kept so far. */
   #kept = 0;
-  /** Those of these ten minutes. */
-  readonly #accounts = new Map<string, { readonly account: string; requests: number; failed: number }>();
-  #span = 0;
   #circuit: () => OpenCircuit | undefined = () => undefined;
 
   constructor(slowMs: number, clock: Clock) {
@@ -37,12 +30,11 @@ export class Recordings implements Recorder {
   }
 
   answered(request: ClientRequest, status: number, endedAt: number): void {
-    const { begunAt, account, reason, failed, phases } = request;
+    const { begunAt, reason, failed, phases } = request;
     const ms = endedAt - begunAt;
     const isFailed = status >= 500 || reason !== undefined || failed !== undefined;
     this.#steps.count(`${Math.trunc(status / 100)}xx`, endedAt);
     this.#steps.took(ms, endedAt);
-    if (account !== undefined) this.#countAccount(account, isFailed, endedAt);
     const isBad = isFailed || ms >= this.#slowMs;
     // What an open circuit refuses would take the place of what has opened it.
     const isRefused = isBad && this.#circuit() && !phases?.some(({ phase }) => phase === 'attempt');
@@ -66,8 +58,6 @@ export class Recordings implements Recorder {
   /** `since`: the number of the last request that is known already. Instants in milliseconds since 1970. */
   shown(since: number) {
     const now = this.#clock.now();
-    this.#turn(now);
-    const accounts = [...this.#accounts.values()];
     const requests = [...this.#bad, ...this.#good]
       .filter(({ number }) => number > since)
       .map((kept) => {
@@ -82,25 +72,8 @@ export class Recordings implements Recorder {
       circuit: this.#circuit() ?? null,
       plots: this.#steps.plots(now),
       requests: requests.toSorted((a, b) => a.number - b.number),
-      accounts: accounts.toSorted((a, b) => b.requests - a.requests).slice(0, SHOWN_ACCOUNTS),
-      accountsSince: this.#span * SPAN_MS,
       unknown: this.#unknown,
     };
-  }
-
-  #countAccount(account: string, isFailed: boolean, now: number): void {
-    this.#turn(now);
-    const count = this.#accounts.get(account) ?? { account, requests: 0, failed: 0 };
-    if (count.requests === 0 && this.#accounts.size < MOST_ACCOUNTS) this.#accounts.set(account, count);
-    count.requests++;
-    if (isFailed) count.failed++;
-  }
-
-  #turn(now: number): void {
-    const span = Math.floor(now / SPAN_MS);
-    if (span <= this.#span) return;
-    this.#span = span;
-    this.#accounts.clear();
   }
 }
 
