@@ -3,8 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { GatewayError } from '../../core/errors.ts';
-import { pageAt, type Route } from '../../routes/route.ts';
 import { type Assignment, VARIABLE, ZERO } from './assignment.ts';
 import { filesRead } from './files.ts';
 import { type FromWorker, ignored, NotesOfWorkers, type ToWorker } from './ipc.ts';
@@ -36,7 +34,6 @@ const KILL_MS = 5_000;
 
 const ENDED = 'a worker has ended, and another one takes its place';
 const NOT_STARTED = 'a worker could not start, so none is left';
-const ONE_PROCESS = 'The console shows what one process does, and WORKERS has started several.';
 const ONE_FILE = '1, since there is no file that workers could be started with';
 
 /**
@@ -48,7 +45,7 @@ export async function startWorkers(opened: OpenedOnNode, atEnd?: () => Promise<v
   const { config } = opened.deps;
   const workers = new Workers(opened);
   opened.state.isReady = () => workers.areReady;
-  const admin = await listenForOperators(opened, () => workers.scrape(), [noConsole]);
+  const admin = await listenForOperators(opened, () => workers.scrape(), []);
   const port = await orExit('PORT', config, freePort(config));
   await workers.start(port);
   onSignal(async (signal) => {
@@ -63,13 +60,6 @@ export async function startWorkers(opened: OpenedOnNode, atEnd?: () => Promise<v
   opened.logger.info({ url }, 'listening');
   return { url, adminUrl: admin?.url };
 }
-
-const noConsole: Route = {
-  ...pageAt('/console', async () => {
-    throw GatewayError.of('unknown_endpoint', { detail: ONE_PROCESS });
-  }),
-  isProbe: true,
-};
 
 /** The port, if it is free: workers could listen beside another gateway's, and nobody would be told. 0 takes any. */
 async function freePort({ host, port }: { readonly host: string; readonly port: number }): Promise<number> {
