@@ -127,17 +127,24 @@ test('a connection is given up where what is packed ends and the answer does not
   await world.upstream.disconnected(world.upstream.calls[0]!);
 });
 
+const FOR_LONG = { 'keep-alive': 'timeout=600' };
+
 test.each([
-  [READ, ask, 60],
-  [WRITE, write, 1],
-])('after %s a connection ends once nobody may use it, whatever the upstream says', async (match, asked, seconds) => {
-  const { pass } = libraryClock();
-  const world = await openWorld();
-  world.upstream.on(match, json(200, GOOD, { 'keep-alive': 'timeout=600' }));
-  expect((await asked(world)).status).toBe(200);
-  pass(seconds * 1000);
-  await world.upstream.disconnected(world.upstream.calls[0]!);
-});
+  [READ, ask, 60, FOR_LONG],
+  [READ, ask, 4, {}],
+  [WRITE, write, 1, FOR_LONG],
+  [WRITE, write, 1, {}],
+])(
+  'after %s a connection ends once nobody may use it, whatever the upstream says',
+  async (match, asked, seconds, headers) => {
+    const { pass } = libraryClock();
+    const world = await openWorld();
+    world.upstream.on(match, json(200, GOOD, headers));
+    expect((await asked(world)).status).toBe(200);
+    pass(seconds * 1000);
+    await world.upstream.disconnected(world.upstream.calls[0]!);
+  },
+);
 
 test('a call under way is not cut when its connection has been used for a minute, and others ask on a new one', async () => {
   const { suspend } = libraryClock();
@@ -167,6 +174,21 @@ test('after a drain a call opens no connection', async () => {
   suspend(1001);
   expect(await send()).toBe(502);
   expect(upstream.calls).toHaveLength(1);
+});
+
+test.each([
+  ['has passed while the machine was suspended', READ, ask, 60_001],
+  ['has passed while the machine was suspended, for writes', WRITE, write, 1001],
+  ['is not known, since the clock was set back', READ, ask, -60_001],
+])('a connection is used no more where its time %s, and ends then', async (_, match, asked, ms) => {
+  const { suspend } = libraryClock();
+  const world = await openWorld();
+  world.upstream.on(match, json(200, GOOD));
+  await asked(world);
+  suspend(ms);
+  await asked(world);
+  expect(world.upstream.calls.map(({ socket }) => socket)).toEqual([1, 2]);
+  await world.upstream.disconnected(world.upstream.calls[0]!);
 });
 
 test('what arrives byte by byte, interim answers too, is read as what comes at once, on one connection', async () => {
