@@ -1,6 +1,9 @@
+import type { HttpBindings } from '@hono/node-server';
+import { Hono } from 'hono';
 import { expect, onTestFinished, test } from 'vitest';
 import { createParts, createRefuser } from '../../src/app.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
+import { exampleRequest } from '../support/examples.ts';
 import { openGateway } from '../support/gateway.ts';
 import { openSocket, type RawSocket, rawRequest, requestText } from '../support/raw-client.ts';
 import { secret } from '../support/secrets.ts';
@@ -9,8 +12,11 @@ const ORIGIN = 'https://app.example';
 const READ = requestText({ target: '/problems?page=2', headers: [['X-Request-Id', 'of-the-client']] });
 const PROBE = requestText({ target: '/livez' });
 
-const read = (token = secret(), headers: readonly (readonly [string, string])[] = []) =>
-  requestText({ target: '/api/v2/subscription/', headers: [['Authorization', `Token ${token}`], ...headers] });
+const read = (
+  token = secret(),
+  headers: readonly (readonly [string, string])[] = [],
+  target = '/api/v2/subscription/',
+) => requestText({ target, headers: [['Authorization', `Token ${token}`], ...headers] });
 
 /** The gateway of this process behind a listener of Node. */
 async function listen(options: Partial<ServeOptions> = {}) {
@@ -115,6 +121,52 @@ test('a request that only waits for a change takes no room', async () => {
   expect((await rawRequest(port, READ)).status).toBe(200);
   endWaits();
   expect((await waiting).status).toBe(304);
+});
+
+test('a client that leaves while it waits for a change leaves at once, and with no time passing', async () => {
+  const { port, endWaits, clock, lines, idle, serving } = await listen();
+  const token = secret();
+  const polled = exampleRequest('getPendingPayment').path; // for which the upstream is asked at each reading
+  const { headers } = await rawRequest(port, read(token, [], polled));
+  const client = await openSocket(port);
+  const wait = [
+    ['If-None-Match', headers['etag']!],
+    ['Prefer', 'wait=30'],
+  ] as const;
+  await client.write(read(token, wait, polled));
+  while (clock.timers().length === 0 || serving.load().requests > 0) await rawRequest(port, PROBE);
+  client.reset();
+  while (clock.timers().length > 0) await rawRequest(port, PROBE);
+  await idle();
+  expect(lines.at(-1)).toMatchObject({ operation: 'getPendingPayment', status: 499, code: 'client_left' });
+  endWaits();
+});
+
+type Turn = PromiseWithResolvers<void>;
+
+test('a client that has left before its request comes to the app is none that the upstream is asked for', async () => {
+  const gateway = openGateway();
+  const { app } = createParts(gateway.deps);
+  const [come, go, over] = Array.from({ length: 3 }, () => Promise.withResolvers<void>()) as [Turn, Turn, Turn];
+  const host = new Hono<{ Bindings: HttpBindings }>()
+    .use(async (c, next) => {
+      c.env.outgoing.once('close', go.resolve);
+      come.resolve();
+      await go.promise;
+      await next();
+      over.resolve();
+    })
+    .route('/', app as never);
+  const shared = { refuse: createRefuser(gateway.deps), waitUntil: gateway.deps.waitUntil };
+  const serving = await serve({ app: host, ...shared, host: '127.0.0.1', port: 0 });
+  onTestFinished(() => serving.drain(0));
+  const client = await openSocket(Number(new URL(serving.url).port));
+  await client.write(read());
+  await come.promise;
+  client.reset();
+  await over.promise;
+  expect(gateway.lines).toMatchObject([{ operation: 'getSubscription', status: 499, code: 'client_left' }]);
+  expect(gateway.upstream.calls).toEqual([]);
 });
 
 test('beyond the connections that there may be, others are closed at once, and those that are there go on', async () => {

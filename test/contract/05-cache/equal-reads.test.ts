@@ -1,6 +1,7 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { Answer } from '../../../src/entry/node/server/traffic.ts';
 import { says } from '../../support/contract.ts';
 import { openDoubles } from '../../support/fleet.ts';
 import type { Asking } from '../../support/gateway.ts';
@@ -211,7 +212,7 @@ test(`${says('when the last leaves it is cancelled.')}: a host that asks the app
   const { app, upstream, me } = openCache();
   const held = upstream.hold(ID);
   const own = new AbortController();
-  const outgoing = new ServerResponse(new IncomingMessage(new Socket())); // of the host's client, who stays
+  const outgoing = new Answer(new IncomingMessage(new Socket())); // of the host's client, who stays
   const init = { signal: own.signal, headers: { Authorization: `Token ${me}` } };
   const asked = app.request('/api/v2/subscription/', init, { outgoing });
   const { left } = await held.call;
