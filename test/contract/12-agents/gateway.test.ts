@@ -40,6 +40,22 @@ test(`${SAME}: the upstream is called as by HTTP`, async () => {
   expect(tool).toMatchObject({ authorization: `Token ${me}`, 'x-request-id': 'of-the-agent', 'user-agent': 'agent/1' });
 });
 
+test(`${SAME}: what the headers of the message say of its own answer is not for the tool`, async () => {
+  const { upstream, call } = gateway;
+  const path = '/bff/v1/account-overview';
+  const etag = (await call(path)).headers.get('etag')!;
+  const headers = { 'if-none-match': etag, prefer: 'wait=30, handling=strict', 'x-request-id': '' };
+  const accept = 'application/json;q=0.5, text/event-stream;q=0.5, application/x-ndjson';
+  const whole = await callTool(gateway, 'getAccountOverview', {}, { headers: { ...headers, accept } });
+  expect(whole.json.result.structuredContent.meta).toMatchObject({ complete: true });
+  const token = secret();
+  upstream.next('listNotifications', answer(404, '{}'));
+  const part = await callTool(gateway, 'getAccountOverview', {}, { token, headers });
+  expect(part.json.result.structuredContent.meta).toMatchObject({ complete: false });
+  const sent = upstream.callsOf(token).map((one) => one.headers['x-request-id']);
+  expect(new Set(sent)).toEqual(new Set([part.headers.get('x-request-id')]));
+});
+
 test(`${SAME}: every message counts one`, async () => {
   const { call, ask, me } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '7' });
   const asked = { call, me };
@@ -108,7 +124,7 @@ test(`${SAME}: what leaves cancels the call that only it waited for`, async () =
   const { left } = await held.call;
   controller.abort();
   await left;
-  await gone;
+  expect((await gone).status).toBe(499);
   await idle();
   expect(lines.at(-1)).toMatchObject({ operation: 'listEarnOuts', via: 'mcp', status: 499, code: 'client_left' });
 });

@@ -130,6 +130,7 @@ describe(says('No usable credential: 401 with `WWW-Authenticate: Bearer`.'), () 
       for (const asking of [{ token: null }, { token: null, headers: { authorization: 'Basic eDp5' } }]) {
         for (const method of ['initialize', 'tools/list', 'ping']) expect401(await rpc(stage, method, {}, asking));
         expect401(await callTool(stage, READ, {}, asking));
+        expect401(await post(stage, '{', asking));
       }
       expect(stage.upstream.calls).toEqual([]);
       const token = secret();

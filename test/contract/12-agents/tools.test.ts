@@ -13,11 +13,11 @@ import { tableOf } from '../../../src/upstream/table.ts';
 import { allOperations, allOverviews, type OperationId } from '../../support/account-api.ts';
 import { says } from '../../support/contract.ts';
 import { exampleBody } from '../../support/examples.ts';
-import { openGateway } from '../../support/gateway.ts';
+import { type Asked, openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer, Upstream } from '../../support/upstream.ts';
-import { orgs } from '../11-library/orgs.ts';
+import { orgs, rows } from '../11-library/orgs.ts';
 import { callTool, connect, contentOf, env, post, rpc, type ToolResult } from './agent.ts';
 
 const READ = 'getSubscription';
@@ -86,6 +86,15 @@ test(says("with the rows' schemas and texts"), async () => {
   });
 });
 
+test(`${says('a tool for each overview and each GET that carries no secret')}: nor for an overview of such a GET`, async () => {
+  const { getKeptBox: read } = rows;
+  const overviews = [...orgs.overviews, overviewOf('/bff/v1/kept-overview', { kept: { read } })];
+  const { call } = openGateway(env, { ...orgs, overviews, upstream: new Upstream(orgs.table) });
+  const { tools } = (await rpc({ call }, 'tools/list')).json.result as { tools: readonly { name: string }[] };
+  const names = tools.map(({ name }) => name);
+  expect([names.includes('getBoxOverview'), names.includes('getKeptOverview')]).toEqual([true, false]);
+});
+
 test(says('read-only and so marked'), async () => {
   const { tools } = await (await connect(gateway)).listTools();
   const hints = { readOnlyHint: true, destructiveHint: false, idempotentHint: true };
@@ -119,7 +128,8 @@ everywhere(
   says('Answers are value for value, as text and as structured content.'),
   async (stage) => {
     const long = '{"id":9007199254740993123,"free_credits":25.0,"x":[1e400,-0.0,1E+2],"a":"\\u00e9","a":1}';
-    const texts = [long, ' {"a" : 25.0}\n', '{"structuredContent":{}}', '[25.0]', '"text"', 'null', exampleBody(READ)];
+    const own = '{"price":"$& $1 $$","structuredContent":{}}'; // as what is replaced, and what it is replaced by
+    const texts = [long, ' {"a" : 25.0}\n', own, '[25.0]', '"text"', 'null', exampleBody(READ)];
     for (const text of texts) {
       stage.upstream.next(READ, answer(200, text));
       const got = await callTool(stage, READ, {}, { headers: { 'cache-control': 'no-cache' } });
@@ -227,6 +237,10 @@ test('a path with several parameters and lists in a query are given by their nam
   expect(upstream.calls).toHaveLength(1);
 });
 
+/** A call whose arguments are as they are on the wire. */
+const called = (asked: Pick<Asked, 'call'>, name: string, input: string) =>
+  post(asked, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"${name}","arguments":{${input}}}}`);
+
 describe('a call that is refused for its arguments', () => {
   test('counts, and needs a session that lives, as any other', async () => {
     const { call } = openGateway({ ...env, RATE_LIMIT_PER_MINUTE: '2' });
@@ -256,10 +270,12 @@ describe('a call that is refused for its arguments', () => {
       '{}',
       String.raw`"\ud800"`,
     ]) {
-      const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"getTransaction","arguments":{"id":${id}}}}`;
-      const { json } = await post(gateway, body);
+      const { json } = await called(gateway, 'getTransaction', `"id":${id}`);
       expect(json.result.structuredContent.errors).toMatchObject([{ field: 'id', code: 'invalid_format' }]);
     }
+    const other = openGateway(env, { ...orgs, upstream: new Upstream(orgs.table) });
+    const { json } = await called(other, 'getOrg', '"org":1e999'); // which JSON would print as the name `null`
+    expect(json.result.structuredContent.errors).toMatchObject([{ field: 'org', code: 'invalid_format' }]);
     expect(gateway.upstream.calls).toEqual([]);
   });
 });
