@@ -143,7 +143,13 @@ describe(says('`next` and `previous` of a page point at the gateway'), () => {
   const paths = [LIST, `/within${LIST}`, LIST.slice(0, -1), LIST.replace('y', '%79'), LIST.slice('/api'.length), '/'];
   const pages = origins.flatMap((origin) => paths.map((path) => `${origin}${path}${QUERY}#top`));
   const schemes = ['http://[', 'javascript:alert(1)', 'x:@elsewhere.example/', 'mailto:someone', 'data:text/html,x'];
-  const elsewhere = ['page2', 'page2?size=5', `${LIST}2/?size=5`, '/api/v2/referral/credit/?page=2'];
+  const elsewhere = [
+    `ftp://upstream.test${LIST}${QUERY}`,
+    'page2',
+    'page2?size=5',
+    `${LIST}2/?size=5`,
+    '/api/v2/referral/credit/?page=2',
+  ];
 
   test.each([
     ['from any origin and path of this list, or none', [...pages, QUERY, ` ./${QUERY}`], both(local(QUERY))],

@@ -65,9 +65,11 @@ export const rows = defineRows({
   listKept: { at: 'GET /v1/hosts/kept', query: { owner: anyText() }, ...pageOf(host, 'items'), group: 'hosts', cache },
   getBox: { at: 'GET /v1/boxes/{box}', params: { box: 'name' }, answer: host },
   getKeptBox: { at: 'GET /v1/boxes/kept', answer: host, secrets: ['name'] },
+  makeBox: { at: 'POST /v1/boxes/new', answer: host },
   getKey: { at: 'GET /v1/keys/{key}', params: { key: 'uuid' }, answer: host, group: 'keys', cache },
   deleteKey: { at: 'DELETE /v1/keys/{key}', params: { key: 'uuid' }, answer: null, invalidates: [{ item: 'keys' }] },
   getFile: { at: 'GET /v1/files/{file}', params: { file: 'name' }, answer: host },
+  getIndex: { at: 'GET /v1/index.json', answer: host },
   getHost: {
     at: 'GET /v1/hosts/{region}/{host}',
     params: { region: 'name', host: 'uuid' },

@@ -59,6 +59,31 @@ describe(says('several parameters in a path'), () => {
     expect(targets()).toEqual(['GET /v1/boxes/other']);
   });
 
+  test.each([
+    ['/v1/boxes/kept/', '/v1/boxes/{box}'],
+    ['/v1/boxes/kept/{part}', '/v1/boxes/{box}/lid'],
+  ])('a value that makes the path of another row is an unknown endpoint: of %s in %s', async (other, path) => {
+    const params = other.includes('{') ? { params: { part: 'name' } } : {};
+    const table = make({
+      kept: { at: `GET ${other}`, answer: film, ...params },
+      any: { at: `GET ${path}`, params: { box: 'name' }, answer: film },
+    });
+    const sections = { any: { read: table['any']!, params: { box: fromPath('box') }, required: true } } as const;
+    const all = { table: tableOf(table), overviews: [overview('/bff/v1/any-overview/:box', sections)] };
+    const own = openGateway({}, { ...all, upstream: new Upstream(all.table) });
+    const codes = ['other', 'kept'].map(async (one) => (await own.call(`/bff/v1/any-overview/${one}`)).code);
+    expect(await Promise.all(codes)).toEqual([undefined, 'unknown_endpoint']);
+    expect(own.upstream.calls.map(({ target }) => target)).toEqual([path.replace('{box}', 'other')]);
+  });
+
+  test('a read at a path where another row has a write alone is the read, in a batch too', async () => {
+    const paths = ['/v1/boxes/new', '/v1/boxes/5'];
+    const requests = paths.map((path, at) => ({ id: String(at), path }));
+    await call('/bff/v1/batch', { body: { requests } });
+    for (const path of paths) await call(path);
+    expect(targets().toSorted()).toEqual([...paths, ...paths].map((path) => `GET ${path}`).toSorted());
+  });
+
   test('a value that is not of its form is an unknown endpoint, alone and in a batch', async () => {
     const paths = [
       '/v1/orgs/a.b/members/5',
@@ -70,6 +95,7 @@ describe(says('several parameters in a path'), () => {
       '/v1/hosts/all/5',
       '/v1/files/.',
       '/v1/files/..',
+      '/v1/index-json',
     ];
     for (const path of paths) expect([path, (await call(path)).code]).toEqual([path, 'unknown_endpoint']);
     const requests = paths.map((path, at) => ({ id: String(at), path }));
@@ -163,6 +189,18 @@ describe(says('pages of another shape'), () => {
     next('getOrg', [200, '{}', { link: '</v1/orgs/acme?page=2>; rel="next"' }]);
     expect((await call('/v1/orgs/acme', { token: secret() })).headers.has('link')).toBe(false);
   });
+
+  const at = 'http://localhost/v1/hosts?page=2';
+  test.each([
+    ['<?page=2>; REL=Next', `<${at}>; REL=Next`],
+    ['<?page=2>; rel="up next"', `<${at}>; rel="up next"`],
+    ['<?page=2>; rel=next , <?page=2>; rel=prev', `<${at}>; rel=next, <${at}>; rel=prev`],
+    [String.raw`<?page=2>; title="a\", b"; rel="next"`, String.raw`<${at}>; title="a\", b"; rel="next"`],
+    ['<?page=2>; rel="nexts", <?page=2>; rel="x-next", <?page=2>; rel="next"; title="é"', null],
+  ])('which of a `Link` header are links to pages: %s', async (link, expected) => {
+    next('listHosts', [200, '[]', { link }]);
+    expect((await call('/v1/hosts', { token: secret() })).headers.get('link')).toBe(expected);
+  });
 });
 
 describe('a query has types', () => {
@@ -251,6 +289,55 @@ describe('an overview of such rows', () => {
   test('has nothing to read where a member is null, and no use for what no value may be', async () => {
     expect(await states('{"id":5,"manager":null}')).toEqual(['not_applicable', 'not_applicable']);
     expect(await states('{"id":5,"manager":"../8","name":{}}')).toEqual(['failed', 'failed']);
+    const token = secret();
+    next('getMember', [200, '{"id":5,"manager":null}']);
+    for (let times = 0; times < 2; times++)
+      expect((await call(`${ABOUT}/5?sections=manager`, { token })).json.data).toEqual({ manager: null });
+    expect(await states('{"id":5,"manager":7e0,"name":7e0}')).toEqual(['failed', 'failed']);
+  });
+
+  test('takes out of one list what each member names', async () => {
+    const token = secret();
+    next('listMembers', [200, '{"data":[{"id":7},{"id":8}],"links":{"next":null}}']);
+    next('getMember', [200, '{"id":5,"manager":8}'], [200, '{"id":6,"manager":7}']);
+    for (const [id, manager] of [
+      [5, 8],
+      [6, 7],
+    ])
+      expect((await call(`${ABOUT}/${id}?sections=manager`, { token })).json.data).toEqual({
+        manager: { id: manager },
+      });
+  });
+
+  test('asks nothing with a member that the query of the row may not have', async () => {
+    const member = { read: rows.getMember, params: { org: 'acme', id: '5' } };
+    const query = { since: from('member', 'name') };
+    const sections = { member, others: { read: rows.listMembers, params: { org: 'acme' }, query } };
+    const overviews = [overview('/bff/v1/since-overview', sections)];
+    const own = openGateway({}, { ...orgs, overviews, upstream: new Upstream(orgs.table) });
+    const found = [];
+    for (const name of ['5', 'five', '5&x=1']) {
+      own.upstream.next('getMember' as OperationId, answer(200, { id: 5, name }));
+      const { json } = await own.call('/bff/v1/since-overview', { token: secret() });
+      found.push(json.errors[0]?.code);
+    }
+    expect(found).toEqual([undefined, 'upstream_bad_response', 'upstream_bad_response']);
+    const lists = own.upstream.calls.filter(({ target }) => !target.endsWith('/5'));
+    expect(lists.map(({ target }) => target)).toEqual(['/v1/orgs/acme/members?since=5']);
+  });
+
+  test('names what it does not have once', async () => {
+    const { json } = await call(`${ABOUT}/5?sections=none,none&sections=none&PageSize=5`);
+    const code = 'unknown_name';
+    expect(json.errors).toMatchObject(['sections', 'PageSize'].map((field) => ({ field, code })));
+  });
+
+  test('has no size of a page that the query of its row does not have', async () => {
+    const { list } = defineRows({ list: { at: 'GET /v1/films', ...pageOf(film) } });
+    const own = { table: tableOf({ list }), overviews: [overview('/bff/v1/films', { films: { read: list } })] };
+    const asked = openGateway({}, { ...own, upstream: new Upstream(own.table) });
+    const { json } = await asked.call('/bff/v1/films?page_size[films]=5');
+    expect(json.errors).toMatchObject([{ field: 'page_size[films]', code: 'unknown_name' }]);
   });
 
   test('is at an unknown path where a parameter is not of its form', async () => {
@@ -268,14 +355,15 @@ const unsaid = () => [
   overview('/bff/v1/x', { a: { read: rows.listKept, query: { owner: from('none', 'id') } } }),
 ];
 
+/** Without the look of the compiler. */
+const make = defineRows as (more: object) => Readonly<Record<string, Operation>>;
+const define = (more: object) => tableOf(make(more));
+
 const film = resource('Film', { title: text('what it is called', 'Troy') });
 const reads: Row = { at: 'GET /studios/{studio}/films/{id}', answer: film, group: 'films' };
 const writes: Row = { at: 'PUT /studios/{studio}/films/{id}', answer: film };
 
 describe('what cannot be is said in words', () => {
-  const make = defineRows as (more: object) => Readonly<Record<string, Operation>>;
-  const define = (more: object) => tableOf(make(more));
-
   test.each<readonly [words: string, more: Readonly<Record<string, Row>>]>([
     ['is not at a method and a path', { a: { ...reads, at: 'GET /a/{id}/b/{id}' } }],
     ['is not at a method and a path', { a: { ...reads, at: 'GET /a/x{id}' } }],
@@ -288,6 +376,10 @@ describe('what cannot be is said in words', () => {
           { a: { ...reads, params: { id: form as 'slug' } } },
         ] as const,
     ),
+    [
+      'two of the rows `a`, `b` are at the same method and path',
+      { a: reads, b: { ...reads, at: 'GET /studios/{studio}/films/{id}/' } },
+    ],
     [
       'the rows `a`, `b` are at one path, and have other names',
       { a: reads, b: { ...writes, at: 'PUT /studios/{id}/films/{film}' } },
@@ -309,6 +401,13 @@ describe('what cannot be is said in words', () => {
       '`/links/0`, which is no JSON Pointer',
       { a: { ...reads, ...pageOf(film), page: { items: '/results', next: '/links/0' } } },
     ],
+    ...(['/a~1b', 'prev', '/first/0/x'] as const).map(
+      (link) =>
+        [
+          `\`${link}\`, which is no JSON Pointer`,
+          { a: { ...reads, ...pageOf(film), page: { items: '/results', links: ['/2nd', link] } } },
+        ] as const,
+    ),
     ['has no list at `/data`', { a: { ...reads, ...pageOf(film), page: { items: '/data' } } }],
     [
       '`links.next`, which is no JSON Pointer',
