@@ -1,49 +1,9 @@
-import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
-import { rowsFrom } from '../../../src/entry/cli/import.ts';
-import type { Operation } from '../../../src/index.ts';
-import { tableOf } from '../../../src/upstream/table.ts';
-import type { OperationId } from '../../support/account-api.ts';
 import { says } from '../../support/contract.ts';
 import { openGateway } from '../../support/gateway.ts';
-import { folderWith, ROOT } from '../../support/process.ts';
-import { answer, Upstream } from '../../support/upstream.ts';
 import { flawsIn } from '../10-docs/openapi.ts';
-
-type Rows = Readonly<Record<string, Operation>>;
-
-/** What is printed for a document in a file of this name. */
-const printed = (document: object | string, file = 'openapi.json') => {
-  const text = typeof document === 'string' ? document : JSON.stringify(document);
-  return rowsFrom(join(folderWith({ [file]: text }), file));
-};
-
-/** The rows of printed code, and a gateway with them. */
-async function gatewayOf(code: string) {
-  const source = code.replace('from "portico"', `from ${JSON.stringify(join(ROOT, 'src/index.ts'))}`);
-  const file = join(folderWith({ 'rows.ts': source }), 'rows.ts');
-  const { rows } = (await import(/* @vite-ignore */ file)) as { readonly rows: Rows };
-  const table = tableOf(rows);
-  const gateway = openGateway({}, { table, overviews: [], upstream: new Upstream(table) });
-  const next = (id: string, body: unknown) => gateway.upstream.next(id as OperationId, answer(200, body));
-  return { rows, next, ...gateway };
-}
-
-const api = (paths: object, more: object = {}) => ({
-  openapi: '3.1.0',
-  info: { title: 'T', version: '1' },
-  paths,
-  ...more,
-});
-const json = (schema: object) => ({ content: { 'application/json': { schema } } });
-const answered = (schema: object, more: object = {}) => ({
-  responses: { 200: { description: '', ...json(schema), ...more } },
-});
-const object = <P extends object>(properties: P, more: object = {}) => ({ type: 'object', properties, ...more });
-const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
-const text = { type: 'string' };
-const list = (items: object) => ({ type: 'array', items });
+import { answered, api, gatewayOf, json, list, object, printed, ref, text } from './importing.ts';
 
 /** Pets, as 3.0 says it. */
 const PETS = {
@@ -214,6 +174,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
           '/v1/perhaps': {
             get: { operationId: 'perhaps', ...answered({ $ref: '#/paths/~1v1~1map/x-it', nullable: true }) },
           },
+          '/v1/plain': { get: { operationId: 'plain', ...answered(list(text)) } },
           '/v1/list': { get: { operationId: 'list', ...answered(list(text), { headers: { Link: {} } }) } },
           '/v1/map': {
             'x-it': object({ a: text }),
@@ -244,12 +205,13 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       ),
     );
     const { rows, call, next, lines, idle } = await gatewayOf(code);
-    const paged = ['list', 'pages', 'google', 'linked', 'token', 'all'].map((name) => rows[name]?.page);
+    const paged = ['list', 'pages', 'google', 'linked', 'token', 'plain', 'all'].map((name) => rows[name]?.page);
     expect(paged).toEqual([
       { items: '' },
       { items: '/results', next: '/next' },
       { items: '/items' },
       { items: '/berths', next: '/next', links: ['/prev'] },
+      undefined,
       undefined,
       undefined,
     ]);
@@ -270,6 +232,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       elsewhere: {},
       sum: { left: { left: 1 } },
     });
+    expect(rows['any']?.answer).not.toBeNull();
     next('any', '[1.0]');
     next('list', '["a"]');
     next('map', '{"__proto__":"a"}');
