@@ -97,12 +97,12 @@ function toolIn(message: unknown, tools: ReadonlyMap<string, Tool>): Tool | unde
   return method === 'tools/call' && isPlainObject(params) ? tools.get(String(params['name'])) : undefined;
 }
 
-/** What a tool is called with. Numbers are the texts that were sent. */
+/** What a tool is called with. Numbers are the texts that were sent; `2.0` is the integer `2` (JSON Schema). */
 const argumentsIn = (text: string) =>
   (JSON.parse(text, asWritten) as { params?: { arguments?: unknown } }).params?.arguments;
 
 const asWritten = (_: string, value: unknown, { source }: { readonly source?: string } = {}) =>
-  typeof value === 'number' ? source : value;
+  typeof value === 'number' ? source?.replace(/^(-?\d+)\.0+$/, '$1') : value;
 
 const JSON_TYPE = { ...NO_STORE, 'Content-Type': 'application/json' };
 

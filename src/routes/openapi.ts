@@ -189,7 +189,13 @@ const REFUSED = { 401: shared('Unauthenticated'), ...LIMITED };
 
 /** Headers of an answer that nobody may keep, of such an answer of the upstream's, and of one that the gateway may hold. */
 const UNSTORED = { 'Cache-Control': header('Not to be kept.', 'no-store') };
-const SENT_ON = { ...UNSTORED, 'Cache-Status': header('The upstream was asked (RFC 9211).', 'portico; fwd=bypass') };
+const sentOn = (method: string) => ({
+  ...UNSTORED,
+  'Cache-Status': header(
+    'The upstream was asked (RFC 9211).',
+    `portico; fwd=${method === 'GET' ? 'bypass' : 'method'}`,
+  ),
+});
 const CONDITIONED = {
   ETag: header('For `If-None-Match`, as it is.', '"5f2b8c61d0e94a37"'),
   'Preference-Applied': header('What `Prefer` asked for and got.', 'wait=30'),
@@ -267,12 +273,12 @@ const mapped = <T, U>(all: Readonly<Record<string, T>>, make: (value: T, name: s
 
 function goodAnswers({ method, path, answer, cache, polled, page }: Operation) {
   const replayed = { 'Idempotency-Replayed': header('This is the first answer again.', 'true') };
-  const headers = { ...SENT_ON, ...(method === 'POST' && replayed) };
+  const headers = { ...sentOn(method), ...(method === 'POST' && replayed) };
   if (answer === null) return { 204: { description: 'Done. No body.', headers } };
   const asSent = 'As the upstream sent it.';
   const links = page?.items === '' && { Link: header('Other pages (RFC 8288).', `<${path}?page=2>; rel="next"`) };
   if (cache) return validated(asSent, json(answer), { ...VALIDATED, ...links });
-  if (polled) return validated(asSent, json(answer), { ...CONDITIONED, ...SENT_ON });
+  if (polled) return validated(asSent, json(answer), { ...CONDITIONED, ...sentOn(method) });
   // Which 2xx status a write has is the upstream's to say; its documentation does not.
   return { [method === 'GET' ? '200' : '2XX']: answered(asSent, json(answer), { ...headers, ...links }) };
 }

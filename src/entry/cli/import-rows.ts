@@ -132,9 +132,7 @@ export class Rows {
             this.#document,
           )
         : []),
-      ...(secrets.length > 0
-        ? [`secrets: ${literal([...new Set(secrets)])}, // look: guessed by name and format`]
-        : []),
+      ...(secrets.length > 0 ? [`secrets: ${literal([...new Set(secrets)])}, // look: guessed by name or format`] : []),
     ];
     const groups = listOf(operation['tags'])
       .filter((tag) => typeof tag === 'string')
@@ -205,7 +203,9 @@ function printed({ id, notes, members, groups, isRead, isOpen }: Printed, readab
   const touched = isRead || isOpen ? [] : [...new Set(groups)].filter((one) => readable.has(one));
   const more = [
     ...(isRead && group !== undefined ? [`group: ${literal(group)},`] : []),
-    ...(touched.length > 0 ? [`invalidates: ${literal(touched)}, // look: guessed by tag`] : []),
+    ...(touched.length > 0
+      ? [`invalidates: ${literal(touched)}, // look: guessed by tag. Add other groups that it changes`]
+      : []),
   ];
   return [...notes, block(`${id}: {`, [...members, ...more], '},')].join('\n');
 }

@@ -64,7 +64,8 @@ function headOf(document: ApiDocument): string[] {
     ...(others.length > 0 ? [`Other servers: ${others.join(', ')}`] : []),
     ...keys.map(([name, scheme]) => `Key ${name}: ${keyIn(document.object(scheme))}`),
     'Nothing is cached until its row says so: cache: { fresh: 30, stale: 60, onError: 3600 }',
-    'Of ranges only the minimum of an integer in a query is checked. Whether a parameter is there, lengths and patterns are for the upstream.',
+    'Types are checked, and the minimum of an integer in a query. All else is for the upstream, such as missing parameters of a query.',
+    'A text in a path may have letters, digits and . _ ~ - only.',
     ...(apart.length > 0 ? [`Webhooks are not here: ${apart.join(', ')}`] : []),
   ];
 }

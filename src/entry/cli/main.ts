@@ -9,6 +9,12 @@ portico import <file>    prints rows for the calls of an OpenAPI 3 document; nee
 
 `;
 
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 19)) {
+  process.stderr.write(`portico: it needs Node 22.19 or newer, and this is ${process.versions.node}\n`);
+  process.exit(1);
+}
+
 await obey(process.argv.slice(2), {
   hasSandbox: false,
   help: HELP,

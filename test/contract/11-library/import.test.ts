@@ -128,7 +128,7 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
       '// without its header X-Zoo, which it requires\n  listPets: {',
       '// its parameters are those of the first row at its path, not of /v1/pets/{name}/\n  feed: {',
       '// pet: required, and it has itself in it',
-      '// look: guessed by name and format',
+      '// look: guessed by name or format',
       '{ explode: true, description: "kind" }), // required',
     ])
       expect(code).toContain(words);

@@ -262,19 +262,22 @@ describe('a call that is refused for its arguments', () => {
   });
 
   test('names a number that is no id as it is written, and a text that is none', async () => {
-    for (const id of [
-      '9007199254740993.0',
-      '90071992547409.93e2',
-      '1e999',
-      '7.00000000000000001',
-      '{}',
-      String.raw`"\ud800"`,
-    ]) {
+    for (const id of ['90071992547409.93e2', '1e999', '7.00000000000000001', '{}', String.raw`"\ud800"`]) {
       const { json } = await called(gateway, 'getTransaction', `"id":${id}`);
       expect(json.result.structuredContent.errors).toMatchObject([{ field: 'id', code: 'invalid_format' }]);
     }
     expect(gateway.upstream.calls).toEqual([]);
   });
+});
+
+test('an integer is one with zeros behind its point, too', async () => {
+  const { call, upstream } = openGateway(env);
+  await called({ call }, 'getTransaction', '"id":9007199254740993.0');
+  await called({ call }, 'listTransactions', '"page":2.00');
+  expect(upstream.calls.map(({ target }) => target)).toEqual([
+    '/api/v2/payment/transaction/9007199254740993/',
+    '/api/v2/payment/transaction/?page=2',
+  ]);
 });
 
 test('the id of a message comes back as it was', async () => {
