@@ -1837,17 +1837,17 @@ export interface operations {
     getAccountOverview: {
         parameters: {
             query?: {
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 sections?: ("subscription" | "payment_method" | "notifications" | "referral_config")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[subscription]"?: ("id" | "plan" | "payment_method" | "free_credits" | "term" | "start_date" | "end_date" | "renewals_paid" | "renewals_enabled" | "failed_payment_times" | "account_discount_percentage" | "promotion_available_first_time_renewal_25_off" | "customizable" | "paused" | "reactivation_date" | "reactivation_period_left" | "promo_type" | "promo_value" | "retention_discount_resi_20_available" | "throttled" | "created_at" | "updated_at")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[payment_method]"?: ("id" | "type" | "brand" | "last4" | "name" | "expiration_year" | "expiration_month" | "created_at" | "updated_at" | "line" | "city" | "state" | "postal_code" | "country")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[notifications]"?: ("id" | "type" | "is_dismissable" | "context" | "created_at" | "updated_at" | "dismissed_at")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[referral_config]"?: ("id" | "mode" | "wallet_payout_email" | "id_verification_required" | "credits_earned" | "payouts_earned" | "total_credits_earned" | "total_payouts_earned" | "number_of_users_referred" | "number_of_users_upgraded" | "earn_out_frequency" | "next_earn_out_date" | "minimum_earn_out_amount" | "referral_code" | "referral_url" | "promo_type" | "promo_value" | "referral_maximum_credits" | "referral_credit_ratio" | "referral_payment_pending_days" | "created_at" | "updated_at")[];
-                /** @description how many items the page of this section has, from 1 to 100 */
+                /** @description how many items the page of this section has */
                 "page_size[notifications]"?: number;
             };
             header?: never;
@@ -1871,19 +1871,19 @@ export interface operations {
     getBillingOverview: {
         parameters: {
             query?: {
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 sections?: ("subscription" | "payment_method" | "transactions" | "pending_payments")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[subscription]"?: ("id" | "plan" | "payment_method" | "free_credits" | "term" | "start_date" | "end_date" | "renewals_paid" | "renewals_enabled" | "failed_payment_times" | "account_discount_percentage" | "promotion_available_first_time_renewal_25_off" | "customizable" | "paused" | "reactivation_date" | "reactivation_period_left" | "promo_type" | "promo_value" | "retention_discount_resi_20_available" | "throttled" | "created_at" | "updated_at")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[payment_method]"?: ("id" | "type" | "brand" | "last4" | "name" | "expiration_year" | "expiration_month" | "created_at" | "updated_at" | "line" | "city" | "state" | "postal_code" | "country")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[transactions]"?: ("id" | "status" | "payment_method" | "reason" | "amount" | "credits_used" | "credits_gained" | "refund_amount" | "refund_date" | "created_at" | "updated_at")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[pending_payments]"?: ("id" | "status" | "failure_reason" | "payment_method" | "plan" | "transaction" | "is_renewal" | "term" | "created_at" | "updated_at" | "completed_at")[];
-                /** @description how many items the page of this section has, from 1 to 100 */
+                /** @description how many items the page of this section has */
                 "page_size[transactions]"?: number;
-                /** @description how many items the page of this section has, from 1 to 100 */
+                /** @description how many items the page of this section has */
                 "page_size[pending_payments]"?: number;
             };
             header?: never;
@@ -1907,19 +1907,19 @@ export interface operations {
     getReferralOverview: {
         parameters: {
             query?: {
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 sections?: ("referral_config" | "credits" | "earn_outs" | "channels")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[referral_config]"?: ("id" | "mode" | "wallet_payout_email" | "id_verification_required" | "credits_earned" | "payouts_earned" | "total_credits_earned" | "total_payouts_earned" | "number_of_users_referred" | "number_of_users_upgraded" | "earn_out_frequency" | "next_earn_out_date" | "minimum_earn_out_amount" | "referral_code" | "referral_url" | "promo_type" | "promo_value" | "referral_maximum_credits" | "referral_credit_ratio" | "referral_payment_pending_days" | "created_at" | "updated_at")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[credits]"?: ("id" | "user_id" | "mode" | "amount" | "status" | "referral_channel" | "referral_channel_code" | "created_at" | "updated_at" | "reverted_at")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[earn_outs]"?: ("id" | "mode" | "wallet_payout_email" | "amount" | "status" | "error_reason" | "created_at" | "updated_at")[];
-                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
+                /** @description the names of what to answer; all when left out. Nothing else is answered, even where the schema requires it. Of a list, name fields of its items */
                 "fields[channels]"?: ("id" | "code" | "description" | "promo_type" | "promo_value" | "is_active" | "is_recurring" | "start_date" | "end_date" | "total_uses" | "total_commission" | "total_revenue" | "initial_rate" | "ongoing_rate" | "initial_rate_period_days" | "max_earnings_per_referred" | "created_at")[];
-                /** @description how many items the page of this section has, from 1 to 100 */
+                /** @description how many items the page of this section has */
                 "page_size[credits]"?: number;
-                /** @description how many items the page of this section has, from 1 to 100 */
+                /** @description how many items the page of this section has */
                 "page_size[earn_outs]"?: number;
             };
             header?: never;
