@@ -113,7 +113,7 @@ export class ApiDocument {
 }
 
 const SECRET =
-  /(^|_)(token|secret|password|passwd|passphrase|api_?key|private_?key|secret_?key|access_?key|credentials?)s?$/;
+  /(^|_)((auth_?|access_?|api_?)?token|secret|passw(or)?d|pwd|pass(phrase|code)|(api|app|auth|private|secret|access|signing|encryption)_?key|credential|jwt|otp|cvv|cvc)s?$/;
 const OF_PAGES = /(page|next|prev|previous|continuation|sync)_?token$/;
 
 function isSecret(name: string): boolean {

@@ -44,6 +44,14 @@ describe(says('`portico import openapi.json` writes a table from an OpenAPI 3 do
     expect([open.rows['read']?.credential, open.rows['write']?.credential]).toEqual([undefined, 'none']);
   });
 
+  test.each(['APIToken', 'authtoken', 'jwt', 'signing_key', 'newPasswd', 'pwd', 'otp', 'cvc', 'credentials'])(
+    'a secret is guessed by its name: %s',
+    async (name) => {
+      const { rows } = await gatewayOf(await printed(api({ '/v1/a': { get: answered(object({ [name]: text })) } })));
+      expect(rows['getV1A']?.secrets).toEqual([name]);
+    },
+  );
+
   test('secrets are found at any depth, and references lead nowhere but into the document, nor round in it', async () => {
     const hidden = { keys: list(object({ token: text })), inner: object({ again: object({ password: text }) }) };
     const parts = { allOf: [object({ secret: text })] };
