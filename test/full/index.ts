@@ -77,4 +77,4 @@ mkdirSync('test-output', { recursive: true });
 writeFileSync('test-output/full-results', `${[`${passed} ${failed.length}`, ...lines].join('\n')}\n`);
 for (const line of lines) console.log(line);
 console.log(`${passed} passed, ${failed.length} failed`);
-process.exitCode = failed.length === 0 ? 0 : 1;
+process.exitCode = failed.length === 0 && passed > 0 ? 0 : 1; // words that no step has are a mistake
