@@ -125,8 +125,8 @@ export abstract class ClientRequest {
   #credential: string | undefined;
   #address: string | undefined;
   #abortable: Abortable | undefined;
-  /** Undefined until it is listened for. */
-  #isLeft: boolean | undefined;
+  /** Whether the client has left. Undefined until somebody listens for that. */
+  #clientLeft: boolean | undefined;
   /** Stops the timer of `abortable`. */
   #stop: (() => void) | undefined;
 
@@ -234,14 +234,14 @@ export abstract class ClientRequest {
     const abortable = new Abortable();
     const expire = () => abortable.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
     this.#stop = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    if (this.#isLeft === undefined) {
-      this.#isLeft = false;
+    if (this.#clientLeft === undefined) {
+      this.#clientLeft = false;
       this.onLeft(() => {
-        this.#isLeft = true;
+        this.#clientLeft = true;
         this.#abortable?.abort(new ClientLeft());
       });
     }
-    if (this.#isLeft) abortable.abort(new ClientLeft());
+    if (this.#clientLeft) abortable.abort(new ClientLeft());
     return abortable;
   }
 

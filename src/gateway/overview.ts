@@ -82,7 +82,7 @@ export const sourcesOf = (section: Section): readonly From[] => valuesOf(section
 const listFirst = (a: From, b: From) => Number(!a.list) - Number(!b.list);
 
 /** All rows that an overview reads, with the lists in which it looks for items. */
-export const readIn = ({ sections }: Overview): readonly Operation[] =>
+export const rowsReadBy = ({ sections }: Overview): readonly Operation[] =>
   Object.values(sections).flatMap((section) => [section.read, ...sourcesOf(section).flatMap(({ list }) => list ?? [])]);
 
 /** A parameter of an overview's path. */

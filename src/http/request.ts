@@ -37,7 +37,10 @@ export interface HttpDeps extends GatewayDeps {
   readonly isCuttingOff?: (() => boolean) | undefined;
   /** For work that outlives its request, where no execution context comes with it. Absent where one always does. */
   readonly waitUntil?: WaitUntil | undefined;
-  /** Runs it when the client leaves. False, or absent, where only the signal of the request tells: on Node that is an object more. */
+  /**
+   * Runs it when the client leaves. False, or absent, where only the signal of the request tells. Node's adapter would have to
+   * make that signal first.
+   */
   readonly onLeft?: ((env: object, raw: Request, run: () => void) => boolean) | undefined;
   /** Absent where the platform compresses. */
   readonly compress?: Compress | undefined;

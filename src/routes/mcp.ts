@@ -4,7 +4,7 @@ import { extentOf, isPlainObject, MAX_DEPTH } from '../core/json.ts';
 import type { RouteFacts } from '../core/request.ts';
 import { VERSION } from '../core/version.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { parametersOf, readIn } from '../gateway/overview.ts';
+import { parametersOf, rowsReadBy } from '../gateway/overview.ts';
 import { choicesOf } from '../gateway/plan.ts';
 import { CLIENT_LEFT, endRequest } from '../http/access-log.ts';
 import { jsonTextOf } from '../http/body.ts';
@@ -30,7 +30,7 @@ interface Tool {
 function toolOf(route: Route, { table, overviews }: Gateway['deps']): Tool | undefined {
   const row = table.operations.find(({ id }) => id === route.operation);
   const overview = overviews.find(({ id }) => id === route.operation);
-  const reads = row ? [row] : overview ? readIn(overview) : [];
+  const reads = row ? [row] : overview ? rowsReadBy(overview) : [];
   if (reads.some(({ method, secrets }) => method !== 'GET' || secrets)) return undefined;
   const ofPath = overview
     ? parametersOf(overview)
@@ -74,7 +74,7 @@ export function mcpRoute(gateway: Gateway, routes: readonly Route[]): Route {
         called = await answerOf(gateway, request, tool, argumentsIn(text));
         return { text: jsonOf(called), isError: called.status >= 400 };
       });
-      if (tool && !called) await gateway.admit(request); // the protocol has refused it
+      if (tool && !called) await gateway.admit(request); // the protocol refused the call, so the tool did not count it
       if (called?.status === 401 || called?.status === CLIENT_LEFT) return called;
       return withContent(response, called);
     },

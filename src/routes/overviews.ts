@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts';
 import { whenDone } from '../core/runtime.ts';
 import { allOf, compose } from '../gateway/compose.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { type Overview, parametersOf, readIn } from '../gateway/overview.ts';
+import { type Overview, parametersOf, rowsReadBy } from '../gateway/overview.ts';
 import { planOf, readsOf, type Values } from '../gateway/plan.ts';
 import { preferencesOf } from '../http/prefer.ts';
 import { type HonoRequest, routeParam } from '../http/request.ts';
@@ -17,7 +17,7 @@ import { waitSecondsOf, answerOnChange } from './waited.ts';
 
 export const overviewRoutes = (gateway: Gateway): Route[] =>
   gateway.deps.overviews.map((overview) => {
-    const mayBeCompressed = !readIn(overview).some(({ secrets }) => secrets);
+    const mayBeCompressed = !rowsReadBy(overview).some(({ secrets }) => secrets);
     const forms = parametersOf(overview).map(({ name, forms: [first] }) => [name, first] as const);
     const route = { handle: answering(overview, gateway), mayBeCompressed };
     return routeOf(overviewDescription(overview), route, Object.fromEntries<Form>(forms));

@@ -49,6 +49,6 @@ export const partsOf = (path: string): readonly string[] => path.split(/\{\w+\}/
 /** The path with these values. */
 export function pathWith({ path, parts }: { path: string; parts: readonly string[] }, id: string | undefined): string {
   if (id === undefined) return path;
-  const values = parts.length > 2 ? id.split('/') : [id];
+  const values = id.split('/');
   return parts.reduce((begun, part, index) => begun + (values[index - 1] ?? '') + part);
 }

@@ -160,7 +160,7 @@ export class Rows {
       const parameter = parameters.find((one) => one['in'] === 'path' && one['name'] === said);
       const { form, unsaid } = formOf(this.#document.merged(parameter?.['schema']));
       if (unsaid !== undefined)
-        this.#schemas.notes.push(`${said} has only letters, digits and . _ ~ - here: ${unsaid}`);
+        this.#schemas.notes.push(`${said} is any text that a path may have, not checked by ${unsaid}`);
       params[name] = form;
       return `{${name}}`;
     });

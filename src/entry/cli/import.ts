@@ -86,5 +86,5 @@ function keyIn({ type, scheme, in: where, name }: Json): string {
   const headers = isBearer
     ? 'Authorization: `Bearer ${credential}`'
     : `${literal(name ?? 'Authorization')}: credential`;
-  return `${said}. Sent by portico({ headers: ({ credential }) => ({ ${headers} }) })`;
+  return `${said}. To send it: portico({ headers: ({ credential }) => ({ ${headers} }) })`;
 }

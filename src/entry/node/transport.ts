@@ -32,8 +32,8 @@ export function undiciTransport(upstream: URL, config: Config, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
   const make = dispatchersTo(origin, config, way);
-  const lasting = (mostMs: number) => new Renewed(() => make(mostMs), way.proxy ? Infinity : mostMs);
-  const [reads, writes] = [lasting(READ_MS), lasting(WRITE_MS)];
+  const renewedAfter = (mostMs: number) => new Renewed(() => make(mostMs), way.proxy ? Infinity : mostMs);
+  const [reads, writes] = [renewedAfter(READ_MS), renewedAfter(WRITE_MS)];
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
@@ -53,8 +53,8 @@ const WRITE_MS = 1000;
 const IDLE_MS = 4000;
 
 /**
- * A dispatcher that another one replaces after a time. The old one ends with its last answer. By the wall clock, since timers
- * stand still while a machine is suspended.
+ * The dispatcher in use. After `mostMs` a new one takes the calls, and the old one closes when it has its last answer. The wall
+ * clock counts, since timers stand still while a machine is suspended.
  */
 class Renewed {
   readonly #make: () => Dispatcher;
@@ -86,8 +86,8 @@ class Renewed {
 }
 
 /**
- * Makes undici's pools, or its agents where there is a proxy. All pools resume each other's TLS sessions. Agents cannot, and
- * are not replaced: their `clientTtl` reads the clock for each connection that is busy.
+ * Makes undici's pools, or its agents where there is a proxy. Pools share a connector, and so TLS sessions. Agents cannot share
+ * one, so they are not replaced: `clientTtl` ends their connections, and reads the clock for each one that is busy.
  */
 function dispatchersTo(origin: string, config: Config, { tls = {}, proxy }: Way): (mostMs: number) => Dispatcher {
   const { upstreamMaxConnections: connections, upstreamTimeoutMs: timeoutMs } = config;
