@@ -127,6 +127,7 @@ export abstract class ClientRequest {
   #abortable: Abortable | undefined;
   /** Whether the client has left. Undefined until somebody listens for that. */
   #clientLeft: boolean | undefined;
+  #stopListening: (() => void) | undefined;
   /** Stops the timer of `abortable`. */
   #stop: (() => void) | undefined;
 
@@ -159,8 +160,8 @@ export abstract class ClientRequest {
   /** Whether the client has gone away. */
   abstract readonly hasLeft: boolean;
   abstract readonly waitUntil: WaitUntil;
-  /** Calls `run` when the client leaves, or at once if it has left. */
-  abstract onLeft(run: () => void): void;
+  /** Calls `run` when the client leaves, or at once if it has left. Returns a function that removes `run`, where that is needed. */
+  abstract onLeft(run: () => void): (() => void) | undefined;
 
   get method(): string {
     return this.head.method;
@@ -236,7 +237,7 @@ export abstract class ClientRequest {
     this.#stop = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
     if (this.#clientLeft === undefined) {
       this.#clientLeft = false;
-      this.onLeft(() => {
+      this.#stopListening = this.onLeft(() => {
         this.#clientLeft = true;
         this.#abortable?.abort(new ClientLeft());
       });
@@ -273,10 +274,11 @@ export abstract class ClientRequest {
     this.begunAt = clock.now();
   }
 
-  /** Releases the timer. */
+  /** Releases the timer, and the listener for the client. */
   end(): void {
     this.isEnded = true;
     this.#stop?.();
     this.#stop = undefined;
+    this.#stopListening?.();
   }
 }

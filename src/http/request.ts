@@ -90,11 +90,12 @@ export class HonoRequest extends ClientRequest {
     return this.hono?.req.raw.signal.aborted === true;
   }
 
-  onLeft(run: () => void): void {
-    if (!this.hono || this.tools.onLeft?.(this.hono.env, this.hono.req.raw, run)) return;
+  onLeft(run: () => void): (() => void) | undefined {
+    if (!this.hono || this.tools.onLeft?.(this.hono.env, this.hono.req.raw, run)) return undefined;
     const { signal } = this.hono.req.raw;
     if (signal.aborted) run();
     else signal.addEventListener('abort', run, { once: true });
+    return () => signal.removeEventListener('abort', run); // Node keeps some signals as long as they have a listener
   }
 
   get waitUntil(): WaitUntil {

@@ -34,7 +34,7 @@ export async function answerOnChange(
   const { waiting } = gateway;
   const account = await gateway.accountOf(request);
   const wait = waiting.begin(account);
-  request.onLeft(() => wait.wake());
+  const stopListening = request.onLeft(() => wait.wake());
   try {
     let answer = await answerBy(await open());
     // A place is taken only after the first reading, which may last, and whose credential the upstream may refuse.
@@ -51,6 +51,7 @@ export async function answerOnChange(
     const names = `${applied === undefined ? '' : `${applied}, `}wait=${seconds}`;
     return { ...answer, headers: { ...answer.headers, 'Preference-Applied': names } };
   } finally {
+    stopListening?.();
     waiting.end(account, wait);
   }
 }

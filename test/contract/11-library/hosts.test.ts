@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { getEventListeners, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { serve } from '@hono/node-server';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -10,6 +10,7 @@ import type { OperationId } from '../../support/account-api.ts';
 import { says } from '../../support/contract.ts';
 import { exampleRequest } from '../../support/examples.ts';
 import { answerOf, type Answer, checkComplaints } from '../../support/gateway.ts';
+import { json as good, startUpstream } from '../../support/scripted-upstream.ts';
 import { secret } from '../../support/secrets.ts';
 import { answer, Upstream } from '../../support/upstream.ts';
 import { startWorkerd } from '../../support/workerd.ts';
@@ -214,6 +215,17 @@ test(says("On another server of the host's the app works too, without the guards
   expect((await app.request('/host/readyz')).status).toBe(200);
   await drain();
   expect((await app.request('/host/readyz')).status).toBe(503);
+});
+
+test("a host's request has no listener any more when it is answered: Node keeps some signals as long as they have one", async () => {
+  const behind = await startUpstream();
+  behind.on(() => true, good(200, '{}'));
+  const { app, drain } = hostOf(fromEnv({ UPSTREAM_BASE_URL: behind.url, LOG_LEVEL: 'silent' }));
+  const asked = new Request(`http://host.test/host${READ}`, { headers: { authorization: `Token ${secret()}` } });
+  expect(await (await app.fetch(asked)).text()).toBe('{}');
+  await drain();
+  expect(behind.calls).toHaveLength(1);
+  expect(getEventListeners(asked.signal, 'abort')).toEqual([]);
 });
 
 test(says('`portico`, `portico/proxy-account`, `portico/node` and `portico/worker` are public'), () => {
